@@ -51,24 +51,24 @@ const MAX_CLOSE: Duration = Duration::from_secs(5);
 pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     let addresses = Addresses::bind(&settings)?;
     let services = Services::open(&settings).await?;
-    let registry = &services.parts.registry;
+    let registry = &services.registry;
     let (reporter, health_service) = health_reporter();
     let health = HealthReporting::start(registry, reporter).await;
     let readiness = Arc::new(Readiness::new(Arc::clone(registry)));
     let replays = services.start_replays(&settings);
     let tracing = Tracing::start(&settings.traces)?;
     let routers = services.routers(&settings, &tracing, health_service);
-    let security = &services.parts.metrics.security;
+    let security = &services.metrics.security;
     let monitored = services.monitored(&readiness);
     let listeners = Listeners::start(addresses, &routers, security, monitored)?;
     let server = RunningServer {
-        registry: services.parts.registry,
+        registry: services.registry,
         credentials: services.credentials,
         listeners,
         readiness,
         health,
         tracing,
-        store: services.parts.store,
+        store: services.store,
         replays,
         drain: settings.drain_seconds,
     };

@@ -26,23 +26,18 @@ use crate::{
     start_error::StartError,
     store::{MeasurementStore, StoreLocation},
     stored_measurements::StoredMeasurements,
-    telemetry::{AccessLog, Observer, Tracing},
+    telemetry::{Observer, Tracing},
 };
 
-/// What the listeners serve.
+/// What the listeners serve, and what answers their calls.
 pub(super) struct Services {
     pub(super) credentials: Arc<Credentials>,
-    pub(super) parts: Parts,
-    cost_model: CostModel,
-    quality: Arc<LiveQuality>,
-}
-
-/// What answers calls.
-pub(super) struct Parts {
     pub(super) registry: Arc<Registry>,
-    engine: Arc<Engine>,
     pub(super) store: Option<Arc<MeasurementStore>>,
     pub(super) metrics: Arc<Metrics>,
+    engine: Arc<Engine>,
+    cost_model: CostModel,
+    quality: Arc<LiveQuality>,
 }
 
 /// The cache of segment tensors may have this fraction of the size of the graph cache, in addition to it.
@@ -57,13 +52,30 @@ impl Services {
         // while.
         let credentials = Arc::new(Credentials::open(&settings.security, &metrics)?);
         tokio::spawn(Arc::clone(&credentials).poll(settings.poll_seconds));
-        let parts = Parts::open(settings, metrics).await?;
-        let cost_model = parts.cost_model(settings);
+        let pool = ComputePool::new(settings.workers)?.with_max_run(settings.max_run_seconds);
+        let cached = CacheBytes {
+            embeddings: settings.embedding_cache_bytes,
+            segments: settings.graph_cache_bytes / SEGMENTS_SHARE,
+        };
+        let engine = Engine::new(Arc::new(pool), cached, &metrics)
+            .bounded(settings.max_queued_nodes, settings.max_call_bytes);
+        let engine = Arc::new(engine);
+        let store = open_store(settings, &metrics).await?;
+        let registry = open_registry(settings, Arc::clone(&engine), Arc::clone(&metrics)).await?;
+        let cost_model = cost_model(settings, &engine, store.clone(), &registry, &metrics);
+        let quality = LiveQuality::new(
+            Arc::clone(&registry),
+            Arc::clone(&cost_model.stored),
+            Arc::clone(&metrics),
+        );
         Ok(Self {
             credentials,
-            quality: parts.quality(&cost_model),
-            parts,
+            registry,
+            store,
+            metrics,
+            engine,
             cost_model,
+            quality: Arc::new(quality),
         })
     }
 
@@ -72,7 +84,7 @@ impl Services {
         let share = settings.replay_share;
         let replays = Replays {
             quality: Arc::clone(&self.quality),
-            store: self.parts.store.clone().filter(|_| share > 0.0)?,
+            store: self.store.clone().filter(|_| share > 0.0)?,
             share,
         };
         Some(replays.start())
@@ -84,113 +96,65 @@ impl Services {
         tracing: &Tracing,
         health: HealthServer<H>,
     ) -> Routers<'a, H> {
+        let observer = Observer {
+            metrics: Arc::clone(&self.metrics),
+            logged_ratio: settings.access_log_sample,
+            tracer: tracing.tracer(),
+        };
         Routers {
             delivery: settings.delivery,
             cost_model: &self.cost_model,
-            pool: self.parts.engine.pool(),
+            pool: self.engine.pool(),
             credentials: &self.credentials,
-            observer: self.observer(settings, tracing),
-            registry: &self.parts.registry,
+            observer: Arc::new(observer),
+            registry: &self.registry,
             quality: &self.quality,
             health,
         }
     }
 
     pub(super) fn monitored(&self, readiness: &Arc<Readiness>) -> Monitored {
-        let Parts {
-            metrics, engine, ..
-        } = &self.parts;
-        Monitored::new(metrics, engine, &self.cost_model, readiness)
-    }
-
-    fn observer(&self, settings: &Settings, tracing: &Tracing) -> Arc<Observer> {
-        let access_log = AccessLog {
-            ratio: settings.access_log_sample,
-        };
-        Arc::new(Observer {
-            metrics: Arc::clone(&self.parts.metrics),
-            access_log,
-            tracer: tracing.tracer(),
-        })
+        Monitored::new(&self.metrics, &self.engine, &self.cost_model, readiness)
     }
 }
 
-impl Parts {
-    async fn open(settings: &Settings, metrics: Arc<Metrics>) -> Result<Self, StartError> {
-        let pool = ComputePool::new(settings.workers)?.with_max_run(settings.max_run_seconds);
-        let engine = Arc::new(engine(settings, Arc::new(pool), &metrics));
-        let store = open_store(settings, &metrics).await?;
-        let registry = open_registry(settings, Arc::clone(&engine), Arc::clone(&metrics)).await?;
-        Ok(Self {
-            registry,
-            engine,
-            store,
-            metrics,
-        })
-    }
-
-    /// Gives each part of a call what it needs.
-    fn cost_model(&self, settings: &Settings) -> CostModel {
-        let engine = || Arc::clone(&self.engine);
-        let metrics = || Arc::clone(&self.metrics);
-        let bounds = bounds(settings);
-        let limits = bounds.limits;
-        let graphs = self.graphs(settings, bounds);
-        let stored =
-            StoredMeasurements::new(self.store.clone(), engine(), Arc::clone(&graphs), limits);
-        let stored = Arc::new(stored);
-        CostModel {
-            admission: self.admission(settings),
-            decoder: Decoder::new(Arc::clone(self.engine.pool()), limits),
-            models: Arc::new(ModelSelection::new(Arc::clone(&self.registry), metrics())),
-            graphs,
-            queries: Arc::new(Queries::new(engine(), limits, metrics())),
-            learning: Arc::new(Learning::new(engine(), Arc::clone(&stored))),
-            stored,
-            bounds,
-        }
-    }
-
-    fn graphs(&self, settings: &Settings, bounds: Bounds) -> Arc<Graphs> {
-        let cache = GraphCache::new(settings.graph_cache_bytes, &self.metrics);
-        let metrics = Arc::clone(&self.metrics);
-        Arc::new(Graphs::new(cache, &self.engine, bounds, metrics))
-    }
-
-    fn admission(&self, settings: &Settings) -> Arc<Admission> {
-        Arc::new(Admission::new(
-            Arc::clone(&self.engine),
-            settings.max_requests,
-            settings.max_client_requests,
-        ))
-    }
-
-    fn quality(&self, cost_model: &CostModel) -> Arc<LiveQuality> {
-        Arc::new(LiveQuality::new(
-            Arc::clone(&self.registry),
-            Arc::clone(&cost_model.stored),
-            Arc::clone(&self.metrics),
-        ))
-    }
-}
-
-fn bounds(settings: &Settings) -> Bounds {
+/// Gives each part of a call what it needs.
+fn cost_model(
+    settings: &Settings,
+    engine: &Arc<Engine>,
+    store: Option<Arc<MeasurementStore>>,
+    registry: &Arc<Registry>,
+    metrics: &Arc<Metrics>,
+) -> CostModel {
     let message = settings.delivery.max_message_bytes;
-    Bounds {
-        limits: settings.limits.limits(),
+    let limits = settings.limits.limits();
+    let bounds = Bounds {
+        limits,
         graph_bytes: message / 2,
         // A number and a score of each fill the message with the ranking.
         stream_configs: message / 8,
-    }
-}
-
-fn engine(settings: &Settings, pool: Arc<ComputePool>, metrics: &Metrics) -> Engine {
-    let cached = CacheBytes {
-        embeddings: settings.embedding_cache_bytes,
-        segments: settings.graph_cache_bytes / SEGMENTS_SHARE,
     };
-    let engine = Engine::new(pool, cached, metrics);
-    engine.bounded(settings.max_queued_nodes, settings.max_call_bytes)
+    let cache = GraphCache::new(settings.graph_cache_bytes, metrics);
+    let graphs = Arc::new(Graphs::new(cache, engine, bounds, Arc::clone(metrics)));
+    let stored = StoredMeasurements::new(store, Arc::clone(engine), Arc::clone(&graphs), limits);
+    let stored = Arc::new(stored);
+    let admission = Admission::new(
+        Arc::clone(engine),
+        settings.max_requests,
+        settings.max_client_requests,
+    );
+    let models = ModelSelection::new(Arc::clone(registry), Arc::clone(metrics));
+    let queries = Queries::new(Arc::clone(engine), limits, Arc::clone(metrics));
+    CostModel {
+        admission: Arc::new(admission),
+        decoder: Decoder::new(Arc::clone(engine.pool()), limits),
+        models: Arc::new(models),
+        graphs,
+        queries: Arc::new(queries),
+        learning: Arc::new(Learning::new(Arc::clone(engine), Arc::clone(&stored))),
+        stored,
+        bounds,
+    }
 }
 
 /// Loads the models on a separate thread, because it takes a while.
@@ -200,17 +164,8 @@ async fn open_registry(
     metrics: Arc<Metrics>,
 ) -> Result<Arc<Registry>, StartError> {
     let library = settings.onnxruntime.clone();
-    let settings = registry_settings(settings)?;
-    let open = move || -> Result<Registry, StartError> {
-        let runtime = Runtime::load(&library)?;
-        Ok(Registry::open(settings, runtime, engine, metrics)?)
-    };
-    Ok(Arc::new(tokio::task::spawn_blocking(open).await??))
-}
-
-fn registry_settings(settings: &Settings) -> Result<RegistrySettings, StartError> {
     let keys = settings.models_key.0.as_deref();
-    Ok(RegistrySettings {
+    let settings = RegistrySettings {
         folder: settings.models.clone(),
         keys: keys.map(ModelKeys::read).transpose()?,
         defaults: settings.default_models(),
@@ -219,7 +174,12 @@ fn registry_settings(settings: &Settings) -> Result<RegistrySettings, StartError
         max_slowdown: settings.max_slowdown,
         max_load: settings.max_load_seconds,
         poll: settings.poll_seconds,
-    })
+    };
+    let open = move || -> Result<Registry, StartError> {
+        let runtime = Runtime::load(&library)?;
+        Ok(Registry::open(settings, runtime, engine, metrics)?)
+    };
+    Ok(Arc::new(tokio::task::spawn_blocking(open).await??))
 }
 
 /// Opens the file of measurements, if there is one, on a separate thread, because checking it takes a while.

@@ -7,18 +7,21 @@ use http_body_util::BodyExt as _;
 use opentelemetry_sdk::trace::SdkTracer;
 use tonic::{Code, Status, transport::server::TcpConnectInfo};
 use tonic_types::StatusExt as _;
-use tracing::Span;
+use tracing::{Span, field};
 
 use super::{
-    access_log::AccessLog, call_record::CallRecord, ended_call::EndedCall, logging::CALL_TARGET,
-    request_id::RequestId, spans::CallSpan,
+    call_record::{CallRecord, EndedCall, Facts},
+    logging::CALL_TARGET,
+    request_id::RequestId,
+    spans::CallSpan,
 };
-use crate::metrics::{Method, Metrics};
+use crate::metrics::{Method, Metrics, code_name};
 
 /// Receives what is observed of calls.
 pub(crate) struct Observer {
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) access_log: AccessLog,
+    /// Fraction of successful calls that are logged, from 0 to 1. All others are.
+    pub(crate) logged_ratio: f64,
     pub(crate) tracer: SdkTracer,
 }
 
@@ -28,12 +31,14 @@ pub(super) struct Call {
     method: Arc<Method>,
     record: CallRecord,
     id: RequestId,
-    log_span: Span,
+    /// The span of its log lines.
+    pub(super) log_span: Span,
     span: CallSpan,
     server: Option<SocketAddr>,
     peer: Option<SocketAddr>,
     started: Instant,
-    answer_bytes: u64,
+    /// Bytes of the answer so far.
+    pub(super) answer_bytes: u64,
     ended: bool,
 }
 
@@ -63,11 +68,6 @@ impl Call {
         }
     }
 
-    /// Returns the span of the log lines of this call.
-    pub(super) fn log_span(&self) -> Span {
-        self.log_span.clone()
-    }
-
     /// Adds the call's record to a request, and counts the bytes of its body.
     pub(super) fn attach_record(&self, mut request: Request) -> Request {
         request.extensions_mut().insert(self.record.clone());
@@ -78,11 +78,6 @@ impl Call {
             }
         };
         request.map(|body| Body::new(body.inspect_frame(count)))
-    }
-
-    /// Counts bytes of the answer.
-    pub(super) fn answered(&mut self, bytes: usize) {
-        self.answer_bytes += bytes as u64;
     }
 
     pub(super) fn end(mut self, status: &Status) {
@@ -110,14 +105,16 @@ impl Call {
         let facts = self.record.facts();
         let Observer {
             metrics,
-            access_log,
+            logged_ratio,
             tracer,
         } = self.observer.as_ref();
         let series = call.method.series(facts.series.as_deref());
         metrics
             .methods
             .ended(series, call.code, call.reason, call.duration);
-        self.log_span.in_scope(|| access_log.log(&call, &facts));
+        if call.code != Code::Ok || fastrand::f64() < *logged_ratio {
+            self.log_span.in_scope(|| log(&call, &facts));
+        }
         self.span.end(tracer, &call, &facts);
     }
 }
@@ -129,4 +126,34 @@ impl Drop for Call {
             self.report(&Status::cancelled(""));
         }
     }
+}
+
+/// Logs one line about a call.
+fn log(call: &EndedCall<'_>, facts: &Facts) {
+    let model = facts.model.as_ref();
+    let graph = facts.graph;
+    // A call without a batch has no counts, and fields without a value are left out of the
+    // line.
+    let scored = (facts.batches > 0).then_some(facts.reuse);
+    tracing::info!(
+        target: "access",
+        method = call.method.name,
+        code = code_name(call.code),
+        reason = call.reason,
+        seconds = call.duration.as_secs_f64(),
+        request_bytes = call.request_bytes,
+        answer_bytes = call.answer_bytes,
+        model = model.map(|(name, _)| name.as_str()),
+        version = model.map(|(_, version)| *version),
+        graph = graph.map(|graph| field::display(graph.hash)),
+        nodes = graph.map(|graph| graph.nodes),
+        cached = graph.map(|graph| graph.cached),
+        batches = scored.map(|_| facts.batches),
+        configs = scored.map(|scored| scored.configs),
+        distinct_configs = scored.map(|scored| scored.distinct_configs),
+        rows = scored.map(|scored| scored.distinct_segment_rows),
+        evaluated = scored.map(|scored| scored.rows_evaluated),
+        peer = call.peer.map(field::display),
+        "call ended"
+    );
 }

@@ -1,4 +1,5 @@
 use std::{
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -8,9 +9,11 @@ use std::{
 
 use hlorank_graph::{Digest, SegmentedGraph};
 use parking_lot::{Mutex, MutexGuard};
+use tonic::Code;
 
+use super::request_id::RequestId;
 use crate::{
-    metrics::ModelSeries,
+    metrics::{Method, ModelSeries},
     model::Model,
     outcome::{Reuse, Stages},
 };
@@ -55,6 +58,21 @@ pub(super) struct Stage {
     pub(super) name: &'static str,
     pub(super) started: Instant,
     pub(super) ended: Instant,
+}
+
+/// How a call to one of our services ended.
+pub(super) struct EndedCall<'a> {
+    pub(super) method: &'a Method,
+    pub(super) code: Code,
+    /// The reason in the `ErrorInfo` of a failed call.
+    pub(super) reason: Option<&'a str>,
+    pub(super) duration: Duration,
+    pub(super) id: &'a RequestId,
+    /// The address that the client connected to.
+    pub(super) server: Option<SocketAddr>,
+    pub(super) peer: Option<SocketAddr>,
+    pub(super) request_bytes: u64,
+    pub(super) answer_bytes: u64,
 }
 
 /// Maximum number of stages that are kept per call, which covers the first batches of a stream.

@@ -3,6 +3,7 @@
 use std::{
     env,
     error::Error as _,
+    fmt::Display,
     fs,
     mem::take,
     path::{Path, PathBuf},
@@ -10,7 +11,7 @@ use std::{
 };
 
 use opentelemetry::{InstrumentationScope, KeyValue, trace::TracerProvider as _};
-use opentelemetry_otlp::{ExporterBuildError, RetryPolicy, SpanExporter, WithTonicConfig as _};
+use opentelemetry_otlp::{RetryPolicy, SpanExporter, WithTonicConfig as _};
 use opentelemetry_sdk::{
     Resource,
     error::{OTelSdkError, OTelSdkResult},
@@ -27,28 +28,10 @@ use super::{TraceSettings, settings::variable};
 /// Creates spans, and sends the sampled ones if a collector is configured.
 pub(crate) struct Tracing(SdkTracerProvider);
 
-/// Why spans cannot be sent.
+/// Why spans cannot be sent: the authorities, TLS or the exporter cannot be set up.
 #[derive(Debug, thiserror::Error)]
-pub enum SpansError {
-    /// The file of authorities cannot be used.
-    #[error(
-        "cannot use the authorities in `{path}`: {detail}; OTEL_EXPORTER_OTLP_CERTIFICATE names the file"
-    )]
-    Authorities {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        detail: String,
-    },
-    /// TLS cannot be set up, above all because the system has no authorities.
-    #[error(
-        "TLS cannot be set up: {0}; OTEL_EXPORTER_OTLP_CERTIFICATE can name a file with the authorities to trust"
-    )]
-    Tls(String),
-    /// The exporter rejects its settings.
-    #[error(transparent)]
-    Exporter(#[from] ExporterBuildError),
-}
+#[error("{0}")]
+pub struct SpansError(String);
 
 /// A collector, which may be unreachable.
 #[derive(Debug)]
@@ -99,12 +82,22 @@ impl Tracing {
             return Ok(Self(builder.with_sampler(Sampler::AlwaysOff).build()));
         };
         let authorities = variable(AUTHORITIES).map(PathBuf::from);
-        let channel = channel(address.clone(), authorities.as_deref())?;
+        let exporter = SpanExporter::builder()
+            .with_tonic()
+            .with_channel(channel(address.clone(), authorities.as_deref())?)
+            // A failed batch is lost; the next batch is a new attempt.
+            .with_retry_policy(RetryPolicy::disabled())
+            .build()
+            .map_err(|error| SpansError(error.to_string()))?;
         let ratio = Sampler::TraceIdRatioBased(settings.trace_sample_ratio);
         let builder = builder
             .with_sampler(Sampler::ParentBased(Box::new(ratio)))
             .with_resource(resource())
-            .with_batch_exporter(Collector::new(address, channel)?);
+            .with_batch_exporter(Collector {
+                address,
+                exporter,
+                lost: Mutex::default(),
+            });
         Ok(Self(builder.build()))
     }
 
@@ -144,19 +137,6 @@ fn resource() -> Resource {
 }
 
 impl Collector {
-    fn new(address: Uri, channel: Channel) -> Result<Self, ExporterBuildError> {
-        let exporter = SpanExporter::builder()
-            .with_tonic()
-            .with_channel(channel)
-            // A failed batch is lost; the next batch is a new attempt.
-            .with_retry_policy(RetryPolicy::disabled());
-        Ok(Self {
-            address,
-            exporter: exporter.build()?,
-            lost: Mutex::default(),
-        })
-    }
-
     /// Counts lost spans, and logs them at most once per [`LOST_SPANS_INTERVAL`].
     fn lost(&self, spans: usize, error: &OTelSdkError) {
         let mut lost = self.lost.lock();
@@ -185,40 +165,34 @@ fn channel(address: Uri, authorities: Option<&Path>) -> Result<Channel, SpansErr
     if !is_secure {
         return Ok(endpoint.connect_lazy());
     }
-    let endpoint = endpoint
-        .tls_config(tls(authorities)?)
-        .map_err(|error| tls_error(&error))?;
-    Ok(endpoint.connect_lazy())
-}
-
-fn tls(authorities: Option<&Path>) -> Result<ClientTlsConfig, SpansError> {
     let tls = ClientTlsConfig::new().timeout(CONNECT_TIMEOUT);
-    Ok(match authorities {
+    let tls = match authorities {
         Some(path) => tls.ca_certificate(read_authorities(path)?),
         None => tls.with_native_roots(),
-    })
-}
-
-fn tls_error(error: &tonic::transport::Error) -> SpansError {
-    // The error itself is only the kind of error.
-    SpansError::Tls(match error.source() {
-        Some(cause) => cause.to_string(),
-        None => error.to_string(),
-    })
+    };
+    let endpoint = endpoint.tls_config(tls).map_err(|error| {
+        // The error itself is only the kind of error. Its cause is above all that the system has no authorities.
+        let cause = error.source().map_or(error.to_string(), ToString::to_string);
+        SpansError(format!(
+            "TLS cannot be set up: {cause}; {AUTHORITIES} can name a file with the authorities to trust"
+        ))
+    })?;
+    Ok(endpoint.connect_lazy())
 }
 
 /// Reads a file of certificates. TLS itself accepts a file without any, and then trusts nobody.
 fn read_authorities(path: &Path) -> Result<Certificate, SpansError> {
-    let failed = |detail| SpansError::Authorities {
-        path: path.to_owned(),
-        detail,
+    let unusable = |detail: &dyn Display| {
+        SpansError(format!(
+            "cannot use the authorities in `{}`: {detail}; {AUTHORITIES} names the file",
+            path.display()
+        ))
     };
-    let pem = fs::read(path).map_err(|error| failed(error.to_string()))?;
-    let mut certificates = CertificateDer::pem_slice_iter(&pem);
-    match certificates.next() {
+    let pem = fs::read(path).map_err(|error| unusable(&error))?;
+    match CertificateDer::pem_slice_iter(&pem).next() {
         Some(Ok(_)) => Ok(Certificate::from_pem(pem)),
-        Some(Err(error)) => Err(failed(error.to_string())),
-        None => Err(failed("the file has no certificate in PEM".to_owned())),
+        Some(Err(error)) => Err(unusable(&error)),
+        None => Err(unusable(&"the file has no certificate in PEM")),
     }
 }
 

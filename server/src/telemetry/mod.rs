@@ -1,33 +1,27 @@
 //! What the server reports about its calls: log lines, spans, and the counters of [`metrics`](crate::metrics).
 //!
-//! [`observe`] is a layer around the handlers. It gives a call its id and its trace ([`request_id`], [`trace_context`])
+//! [`observe`] is a layer around the handlers. It gives a call its id and its trace ([`request_id`], [`spans`])
 //! and runs it inside a log span, so that every log line of the call has both. When the call ends, the layer counts
-//! it, logs it ([`access_log`]) and ends its trace span ([`spans`]), which is sent to a collector ([`export`]). Services
+//! it, logs it and ends its trace span, which is sent to a collector ([`export`]). Services
 //! write what they know about a call into its [`CallRecord`].
 //!
 //! Log lines and spans hold nothing from a request but its id, and what the registry and the engine know. They hold no
 //! names from a graph, no configurations, and no error messages, which quote both.
 
-mod access_log;
 mod call;
 mod call_record;
-mod ended_call;
 mod export;
-mod log_filter;
 mod logging;
 mod observe_calls;
 mod request_id;
 mod settings;
 mod spans;
-mod trace_context;
 
-pub(crate) use access_log::AccessLog;
 pub(crate) use call::Observer;
 pub use call_record::CallRecord;
 pub use export::SpansError;
 pub(crate) use export::Tracing;
-pub use log_filter::{LogFilter, NoLogFilter};
-pub use logging::{LogFormat, Logging, init};
+pub use logging::{LogFilter, LogFormat, Logging, NoLogFilter, init};
 pub(crate) use observe_calls::observe;
 pub(crate) use settings::ratio;
 pub use settings::{CollectorOrOff, NoCollector, TraceSettings};

@@ -54,7 +54,7 @@ struct ObservedBody {
 }
 
 fn log_span(call: Option<&Call>) -> Span {
-    call.map_or_else(Span::none, Call::log_span)
+    call.map_or_else(Span::none, |call| call.log_span.clone())
 }
 
 /// Ends the call if these headers or trailers hold its status. Adds the id to a failure.
@@ -83,7 +83,7 @@ impl http_body::Body for ObservedBody {
             ready!(log_span(call.as_ref()).in_scope(|| Pin::new(inner).poll_frame(context)));
         if let Some(Ok(frame)) = &mut frame {
             if let (Some(data), Some(call)) = (frame.data_ref(), call.as_mut()) {
-                call.answered(data.len());
+                call.answer_bytes += data.len() as u64;
             }
             if let Some(trailers) = frame.trailers_mut() {
                 end_by(trailers, id, call);

@@ -1,4 +1,4 @@
-use std::{env, ffi::OsString, fmt, str::FromStr, sync::LazyLock};
+use std::{env, ffi::OsString, str::FromStr, sync::LazyLock};
 
 use clap::Args;
 use http::{Uri, uri::Scheme};
@@ -74,15 +74,6 @@ impl FromStr for CollectorOrOff {
             Ok(Self(Some(uri)))
         } else {
             Err(NoCollector)
-        }
-    }
-}
-
-impl fmt::Display for CollectorOrOff {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Some(uri) => uri.fmt(formatter),
-            None => formatter.write_str("off"),
         }
     }
 }

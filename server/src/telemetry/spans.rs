@@ -5,22 +5,19 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use opentelemetry::{
     Context, KeyValue,
-    trace::{
-        Span as _, SpanBuilder, SpanContext, SpanKind, Status, TraceContextExt as _, TraceId,
-        Tracer as _,
-    },
+    propagation::{Extractor, TextMapPropagator as _},
+    trace::{Span as _, SpanBuilder, SpanKind, Status, TraceContextExt as _, TraceId, Tracer as _},
 };
-use opentelemetry_sdk::trace::{SdkTracer, Span};
+use opentelemetry_sdk::{
+    propagation::TraceContextPropagator,
+    trace::{SdkTracer, Span},
+};
 use tonic::Code;
 
-use super::{
-    call_record::{Facts, Stage},
-    ended_call::EndedCall,
-    trace_context::caller,
-};
+use super::call_record::{EndedCall, Facts, Stage};
 use crate::metrics::{Method, code_name};
 
 /// The span of a call, which costs little if it is not sampled.
@@ -30,9 +27,10 @@ impl CallSpan {
     /// Starts a span in the trace of the caller's headers, or in a new trace.
     pub(super) fn start(tracer: &SdkTracer, method: &Method, headers: &HeaderMap) -> Self {
         let span = SpanBuilder::from_name(full_name(method)).with_kind(SpanKind::Server);
-        Self(
-            tracer.build_with_context(span, &caller(headers).map_or_else(Context::new, context_of)),
-        )
+        // A malformed trace context begins a new trace.
+        let headers = TraceHeaders(headers);
+        let caller = TraceContextPropagator::new().extract_with_context(&Context::new(), &headers);
+        Self(tracer.build_with_context(span, &caller))
     }
 
     pub(super) fn trace_id(&self) -> TraceId {
@@ -48,7 +46,7 @@ impl CallSpan {
         // Stages have instants, and spans have wall-clock times: one reading of both clocks
         // converts all, so that a jump of the wall clock cannot reorder the stages.
         let now = Clock::now();
-        let parent = context_of(self.0.span_context().clone());
+        let parent = Context::new().with_remote_span_context(self.0.span_context().clone());
         for Stage {
             name,
             started,
@@ -85,8 +83,22 @@ impl Clock {
     }
 }
 
-fn context_of(span: SpanContext) -> Context {
-    Context::new().with_remote_span_context(span)
+/// Minimum length of a `traceparent`: a version, a trace id, a span id and flags, of 2, 32, 16 and 2 digits.
+const TRACEPARENT_BYTES: usize = 55;
+
+/// Headers that may have a [trace context](https://www.w3.org/TR/trace-context/).
+struct TraceHeaders<'a>(&'a HeaderMap);
+
+impl Extractor for TraceHeaders<'_> {
+    fn get(&self, name: &str) -> Option<&str> {
+        let value = self.0.get(name)?.to_str().ok()?;
+        // The propagator takes ids and flags of any length.
+        (name != "traceparent" || value.len() >= TRACEPARENT_BYTES).then_some(value)
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        self.0.keys().map(HeaderName::as_str).collect()
+    }
 }
 
 fn full_name(method: &Method) -> String {
