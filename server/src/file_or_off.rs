@@ -1,4 +1,4 @@
-use std::{convert::Infallible, fmt, path::PathBuf, str::FromStr};
+use std::{convert::Infallible, path::PathBuf, str::FromStr};
 
 /// A path, or `off`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,14 +9,5 @@ impl FromStr for FileOrOff {
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
         Ok(Self((text != "off").then(|| PathBuf::from(text))))
-    }
-}
-
-impl fmt::Display for FileOrOff {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Some(path) => path.display().fmt(formatter),
-            None => formatter.write_str("off"),
-        }
     }
 }

@@ -4,14 +4,14 @@ use std::{io, net::SocketAddr, time::Duration};
 
 use axum::Router;
 use tokio::{
-    net::{TcpListener, TcpSocket},
+    net::{TcpListener, TcpSocket, TcpStream},
     sync::watch,
     task::{JoinHandle, JoinSet},
-    time::error::Elapsed,
+    time::{Instant, error::Elapsed, sleep_until},
 };
 
 use crate::{
-    security::{AcceptBackoff, ConnectionGate},
+    security::ConnectionGate,
     serve_connection::{Http, ServeConnection},
     settings::{AddressOrOff, Settings},
     start_error::StartError,
@@ -38,8 +38,21 @@ pub(crate) struct Addresses {
     pub(crate) admin: Option<BoundAddress>,
 }
 
+/// Delays connections after an error, such as too many open files.
+#[derive(Default)]
+struct AcceptBackoff {
+    retry_at: Option<Instant>,
+    warned_at: Option<Instant>,
+}
+
 /// Maximum number of connections that wait to be accepted.
 const CONNECTION_BACKLOG: u32 = 1024;
+
+/// Delay before connections are accepted again after an error.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// Minimum time between two warnings about such errors.
+const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
 impl Addresses {
     /// Binds the addresses. This comes before models are loaded, so that an address in use is reported immediately.
@@ -85,23 +98,6 @@ impl BoundAddress {
             source,
         })
     }
-
-    /// Listens on the address, so that clients can connect.
-    pub(crate) fn listen(self) -> Result<(SocketAddr, TcpListener), StartError> {
-        let Self {
-            flag,
-            address,
-            socket,
-        } = self;
-        match socket.listen(CONNECTION_BACKLOG) {
-            Ok(listener) => Ok((address, listener)),
-            Err(source) => Err(StartError::Listen {
-                flag,
-                address,
-                source,
-            }),
-        }
-    }
 }
 
 impl Listening {
@@ -112,7 +108,17 @@ impl Listening {
         http: Http,
         router: Router,
     ) -> Result<Self, StartError> {
-        let (address, listener) = address.listen()?;
+        let BoundAddress {
+            flag,
+            address,
+            socket,
+        } = address;
+        let listen = socket.listen(CONNECTION_BACKLOG);
+        let listener = listen.map_err(|source| StartError::Listen {
+            flag,
+            address,
+            source,
+        })?;
         let (stop, stopping) = watch::channel(());
         let connection = ServeConnection {
             gate,
@@ -140,6 +146,38 @@ impl Listening {
         // Aborting the task drops the set of connections, which closes those that are left.
         serving.abort();
         stopped.map(drop)
+    }
+}
+
+impl AcceptBackoff {
+    /// Accepts a connection, after the delay if there is one.
+    async fn accept(&self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+        if let Some(retry_at) = self.retry_at {
+            sleep_until(retry_at).await;
+        }
+        listener.accept().await
+    }
+
+    /// Starts the delay, unless the error concerns only one client that disconnected.
+    fn note(&mut self, error: &io::Error) {
+        use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+        if matches!(
+            error.kind(),
+            ConnectionAborted | ConnectionReset | Interrupted
+        ) {
+            return;
+        }
+        let now = Instant::now();
+        // Too many open files stay too many for a while, and the next attempt would fail at once:
+        // without a delay the loop would take a whole processor.
+        self.retry_at = Some(now + ACCEPT_RETRY_DELAY);
+        if self
+            .warned_at
+            .is_none_or(|warned_at| now.duration_since(warned_at) >= WARNING_INTERVAL)
+        {
+            self.warned_at = Some(now);
+            tracing::warn!(%error, "cannot take connections: open ones continue, new ones wait");
+        }
     }
 }
 

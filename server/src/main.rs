@@ -12,12 +12,12 @@ use std::{
 };
 
 use hlorank_arguments::unknown_variables;
-use hlorank_server::{RunningServer, settings::Settings, start, telemetry};
+use hlorank_server::{settings::Settings, start, telemetry};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::low_level::exit;
 use tokio::{
     runtime::Runtime,
-    signal::unix::{Signal, SignalKind, signal},
+    signal::unix::{SignalKind, signal},
 };
 
 use self::stop_signals::StopSignals;
@@ -115,23 +115,19 @@ async fn run(settings: Settings) -> Result<i32, Box<dyn Error>> {
         // Loading the models may take minutes, and nothing is in flight that would have to end.
         _ = stop.next() => return Ok(STOPPED),
     };
-    reload_until_stopped(&server, &mut stop, &mut hangup).await;
+    loop {
+        tokio::select! {
+            _ = stop.next() => break,
+            _ = hangup.recv() => server.reload(),
+        }
+    }
     tokio::select! {
         () = server.stop() => Ok(STOPPED),
-        signal = stop.next() => {
+        code = stop.next() => {
             tracing::warn!("stopping at once, for a second signal: calls in flight are lost");
             // The exit runs no destructors, so the last lines are written first.
             drop(logging);
-            exit(signal.exit_code())
-        }
-    }
-}
-
-async fn reload_until_stopped(server: &RunningServer, stop: &mut StopSignals, hangup: &mut Signal) {
-    loop {
-        tokio::select! {
-            _ = stop.next() => return,
-            _ = hangup.recv() => server.reload(),
+            exit(code)
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Serves one connection until it ends: by itself, in favour of another connection, or because the server stops.
 
-use std::{future::ready, pin::pin, time::Duration};
+use std::{pin::pin, time::Duration};
 
 use axum::Router;
 use http::Request;
@@ -11,10 +11,9 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use tokio::{net::TcpStream, sync::watch};
-use tonic::transport::server::TcpConnectInfo;
 use tower::ServiceExt as _;
 
-use crate::security::{Connection, ConnectionActivity, ConnectionGate, Eviction, Slot};
+use crate::security::{Connection, ConnectionGate, Eviction, Slot};
 
 /// HTTP settings of a listener.
 pub(crate) type Http = Builder<TokioExecutor>;
@@ -28,12 +27,6 @@ pub(crate) struct ServeConnection {
     pub(crate) router: Router,
     /// Changes or closes when the server stops.
     pub(crate) stopping: watch::Receiver<()>,
-}
-
-/// Why the server ends a connection.
-enum Ending {
-    Stopping,
-    Evicted(Eviction),
 }
 
 /// Time that a client without calls has to close its connection after the server asked for it. It is longer than the
@@ -57,57 +50,40 @@ impl ServeConnection {
 
     async fn answer(mut self, connection: Connection, slot: &mut Slot) {
         let activity = slot.activity().clone();
-        let extend = extend_requests(connection.info.clone(), activity.clone());
+        // What services need to know of the connection.
+        let (info, of_requests) = (connection.info.clone(), activity.clone());
+        let extend = move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(info.clone());
+            request.extensions_mut().insert(of_requests.clone());
+            request
+        };
         let service = self.router.clone().map_request(extend);
         let http = self.http.clone();
         let mut serving = pin!(
             http.serve_connection(TokioIo::new(connection), TowerToHyperService::new(service))
         );
-        let ending = tokio::select! {
+        let eviction = tokio::select! {
             // An error means that the client has gone or does not speak the protocol.
             _ = serving.as_mut() => return,
-            ending = self.ending(slot) => ending,
+            eviction = slot.evicted() => Some(eviction),
+            _ = self.stopping.changed() => None,
         };
         // The client is asked to make no more calls. It may still have sent some, so the connection
         // goes on for a while.
         serving.as_mut().graceful_shutdown();
+        let grace = async {
+            match eviction {
+                None => activity.until_quiet(GRACE).await,
+                // Calls that never send their message do not count.
+                Some(Eviction::Graceful) => activity.until_idle(GRACE).await,
+                Some(Eviction::Immediate) => {}
+            }
+        };
         tokio::select! {
             // Polled first, so that an immediate end is announced, too.
             biased;
             _ = serving => {}
-            () = ending.grace(&activity) => {}
-        }
-    }
-
-    /// Waits for a reason to end the connection.
-    async fn ending(&mut self, slot: &mut Slot) -> Ending {
-        tokio::select! {
-            eviction = slot.evicted() => Ending::Evicted(eviction),
-            _ = self.stopping.changed() => Ending::Stopping,
-        }
-    }
-}
-
-/// Adds what services need to know of a connection to each of its requests.
-fn extend_requests(
-    info: TcpConnectInfo,
-    activity: ConnectionActivity,
-) -> impl Fn(Request<Incoming>) -> Request<Incoming> + Clone {
-    move |mut request| {
-        request.extensions_mut().insert(info.clone());
-        request.extensions_mut().insert(activity.clone());
-        request
-    }
-}
-
-impl Ending {
-    /// Waits until the connection may be closed, although its client has not closed it.
-    async fn grace(self, activity: &ConnectionActivity) {
-        match self {
-            Self::Stopping => activity.until_quiet(GRACE).await,
-            // Calls that never send their message do not count.
-            Self::Evicted(Eviction::Graceful) => activity.until_idle(GRACE).await,
-            Self::Evicted(Eviction::Immediate) => ready(()).await,
+            () = grace => {}
         }
     }
 }

@@ -18,47 +18,30 @@ pub(crate) struct StopSignals {
     first: Option<Instant>,
 }
 
-/// The signal that was received.
-pub(crate) struct StopSignal(SignalKind);
-
 impl StopSignals {
     /// Starts to listen. The signals no longer end the program by themselves.
     pub(crate) fn new() -> io::Result<Self> {
-        let (terminate, interrupt) = (
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::interrupt())?,
-        );
         Ok(Self {
-            terminate,
-            interrupt,
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
             first: None,
         })
     }
 
-    /// Waits for the next request to stop. Ignores signals within half a second of the first.
-    pub(crate) async fn next(&mut self) -> StopSignal {
+    /// Waits for the next request to stop. Ignores signals within half a second of the first. Returns the exit code that
+    /// shells report for a program that the signal ended.
+    pub(crate) async fn next(&mut self) -> i32 {
         loop {
-            let signal = self.receive().await;
+            let signal = tokio::select! {
+                _ = self.terminate.recv() => SignalKind::terminate(),
+                _ = self.interrupt.recv() => SignalKind::interrupt(),
+            };
             match self.first {
                 None => self.first = Some(Instant::now()),
                 Some(first) if first.elapsed() < SAME_REQUEST => continue,
                 Some(_) => {}
             }
-            return signal;
+            return 128 + signal.as_raw_value();
         }
-    }
-
-    async fn receive(&mut self) -> StopSignal {
-        tokio::select! {
-            _ = self.terminate.recv() => StopSignal(SignalKind::terminate()),
-            _ = self.interrupt.recv() => StopSignal(SignalKind::interrupt()),
-        }
-    }
-}
-
-impl StopSignal {
-    /// Returns the exit code that shells report for a program that the signal ended.
-    pub(crate) fn exit_code(&self) -> i32 {
-        128 + self.0.as_raw_value()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 /// Counts the calls of one connection. Each request has its connection's among its extensions.
@@ -71,7 +71,7 @@ impl ConnectionActivity {
     }
 
     fn change(&self, stage: Stage, change: impl FnOnce(u32) -> u32) {
-        let mut calls = self.lock();
+        let mut calls = self.0.lock();
         let count = match stage {
             Stage::Open => &mut calls.open,
             Stage::Working => &mut calls.working,
@@ -85,12 +85,12 @@ impl ConnectionActivity {
 
     /// Returns since when the server has worked for no call; `None` if it does.
     pub(super) fn idle_since(&self) -> Option<Instant> {
-        self.lock().working.ended()
+        self.0.lock().working.ended()
     }
 
     /// Returns since when the connection has carried no call; `None` if it does.
     fn quiet_since(&self) -> Option<Instant> {
-        let calls = self.lock();
+        let calls = self.0.lock();
         Some(calls.open.ended()?.max(calls.working.ended()?))
     }
 
@@ -102,10 +102,6 @@ impl ConnectionActivity {
     /// Waits until the connection has carried no call for this time.
     pub(crate) async fn until_quiet(&self, time: Duration) {
         wait(time, || self.quiet_since()).await;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Calls> {
-        self.0.lock()
     }
 }
 

@@ -1,4 +1,5 @@
 use std::{
+    fmt::Display,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -7,12 +8,18 @@ use std::{
 use rustls::{
     InconsistentKeys, RootCertStore, ServerConfig,
     crypto::{CryptoProvider, ring},
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    pki_types::{
+        CertificateDer, PrivateKeyDer,
+        pem::{self, PemObject as _},
+    },
     server::{WebPkiClientVerifier, danger::ClientCertVerifier},
 };
 use x509_cert::{Certificate, der::Decode};
 
-use super::{CredentialError, SecuritySettings, watched::Source};
+use super::{
+    SecuritySettings,
+    watched::{CredentialError, Source},
+};
 
 /// The PEM files that TLS uses.
 pub(super) struct TlsFiles {
@@ -34,7 +41,7 @@ const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 impl TlsFiles {
     /// Returns the files that settings name; `None` if they name none.
     pub(super) fn of(settings: &SecuritySettings) -> Result<Option<Self>, CredentialError> {
-        let needs = |given, missing| Err(CredentialError::Incomplete { given, missing });
+        let needs = |given, missing| Err(CredentialError(format!("{given} needs {missing}")));
         let client_ca = settings.tls_client_ca.0.clone();
         match (
             settings.tls_certificate.0.clone(),
@@ -57,19 +64,15 @@ impl TlsFiles {
         self.client_ca.is_some()
     }
 
-    fn unusable(&self, source: rustls::Error) -> CredentialError {
-        let certificate = self.certificate.clone();
-        let key = self.key.clone();
-        match source {
+    fn unusable(&self, error: &rustls::Error) -> CredentialError {
+        let certificate = self.certificate.display();
+        let key = self.key.display();
+        CredentialError(match error {
             rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-                CredentialError::Mismatch { key, certificate }
+                format!("the key in `{key}` is not that of the certificate in `{certificate}`")
             }
-            source => CredentialError::Tls {
-                certificate,
-                key,
-                source,
-            },
-        }
+            error => format!("TLS cannot use `{certificate}` and `{key}`: {error}"),
+        })
     }
 }
 
@@ -87,12 +90,18 @@ impl Source for TlsFiles {
     fn build(&self, contents: &[Vec<u8>]) -> Result<Tls, CredentialError> {
         let chain = certificates(&self.certificate, &contents[0])?;
         // The certificate of the server itself comes first in its chain.
-        let expiry = expiry(&self.certificate, &chain[0])?;
-        let key = private_key(&self.key, &contents[1])?;
+        let own = Certificate::from_der(&chain[0]).map_err(|error| {
+            let path = self.certificate.display();
+            CredentialError(format!(
+                "the certificate in `{path}` cannot be parsed: {error}"
+            ))
+        })?;
+        let key = PrivateKeyDer::from_pem_slice(&contents[1])
+            .map_err(|error| not_pem(&self.key, "private key", &error))?;
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .map_err(|error| self.unusable(error))?;
+            .map_err(|error| self.unusable(&error))?;
         // The authorities come third in `files`, if there are some.
         let builder = match &self.client_ca {
             None => builder.with_no_client_auth(),
@@ -102,11 +111,11 @@ impl Source for TlsFiles {
         };
         let mut config = builder
             .with_single_cert(chain, key)
-            .map_err(|error| self.unusable(error))?;
+            .map_err(|error| self.unusable(&error))?;
         config.alpn_protocols = ALPN.map(<[u8]>::to_vec).into();
         Ok(Tls {
             config: Arc::new(config),
-            expiry,
+            expiry: own.tbs_certificate.validity.not_after.to_unix_duration(),
         })
     }
 }
@@ -117,13 +126,21 @@ fn client_verifier(
     pem: &[u8],
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, CredentialError> {
-    let authorities = Arc::new(authorities(path, pem)?);
-    WebPkiClientVerifier::builder_with_provider(authorities, provider)
+    let unusable = |error: &dyn Display| {
+        CredentialError(format!(
+            "`{}` has no certificate authority that can verify clients: {error}",
+            path.display()
+        ))
+    };
+    let mut authorities = RootCertStore::empty();
+    for certificate in certificates(path, pem)? {
+        authorities
+            .add(certificate)
+            .map_err(|error| unusable(&error))?;
+    }
+    WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), provider)
         .build()
-        .map_err(|error| CredentialError::ClientAuthority {
-            path: path.to_owned(),
-            detail: error.to_string(),
-        })
+        .map_err(|error| unusable(&error))
 }
 
 /// Returns the certificates of a file, at least one.
@@ -131,42 +148,15 @@ fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>,
     let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
     // A file of other sections has no certificates, and is no error to the reader of PEM.
     let found = found.and_then(|certificates| match certificates[..] {
-        [] => Err(rustls::pki_types::pem::Error::NoItemsFound),
+        [] => Err(pem::Error::NoItemsFound),
         _ => Ok(certificates),
     });
-    found.map_err(|source| CredentialError::Pem {
-        path: path.to_owned(),
-        expected: "certificate",
-        source,
-    })
+    found.map_err(|error| not_pem(path, "certificate", &error))
 }
 
-fn private_key(path: &Path, pem: &[u8]) -> Result<PrivateKeyDer<'static>, CredentialError> {
-    PrivateKeyDer::from_pem_slice(pem).map_err(|source| CredentialError::Pem {
-        path: path.to_owned(),
-        expected: "private key",
-        source,
-    })
-}
-
-fn authorities(path: &Path, pem: &[u8]) -> Result<RootCertStore, CredentialError> {
-    let mut authorities = RootCertStore::empty();
-    for certificate in certificates(path, pem)? {
-        authorities
-            .add(certificate)
-            .map_err(|error| CredentialError::ClientAuthority {
-                path: path.to_owned(),
-                detail: error.to_string(),
-            })?;
-    }
-    Ok(authorities)
-}
-
-fn expiry(path: &Path, certificate: &CertificateDer<'_>) -> Result<Duration, CredentialError> {
-    let read =
-        Certificate::from_der(certificate).map_err(|error| CredentialError::Certificate {
-            path: path.to_owned(),
-            detail: error.to_string(),
-        })?;
-    Ok(read.tbs_certificate.validity.not_after.to_unix_duration())
+fn not_pem(path: &Path, expected: &str, error: &pem::Error) -> CredentialError {
+    CredentialError(format!(
+        "`{}` is no {expected} in PEM: {error}",
+        path.display()
+    ))
 }

@@ -1,10 +1,10 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use super::{
-    AllowedHosts, ConnectionGate, CredentialError, SecuritySettings, TokenCheck, TrustedProxies,
+    AllowedHosts, ConnectionGate, SecuritySettings, TokenCheck, TrustedProxies,
     certificates::TlsFiles,
     tokens::TokenFile,
-    watched::{Source, Watched},
+    watched::{CredentialError, Source, Watched},
 };
 use crate::metrics::{ConnectionSeries, Metrics, ReloadSeries};
 
@@ -42,7 +42,7 @@ impl Credentials {
 
     /// Returns the gate that connections to a listener pass.
     pub(crate) fn gate(&self, series: &Arc<ConnectionSeries>) -> ConnectionGate {
-        ConnectionGate::new(self.max_connections, series).encrypted(self.tls.clone())
+        ConnectionGate::with_tls(self.max_connections, self.tls.clone(), series)
     }
 
     /// Returns the check of the tokens of calls.

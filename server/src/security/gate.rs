@@ -1,8 +1,8 @@
-use std::{net::IpAddr, pin::Pin, sync::Arc};
+use std::{io, net::IpAddr, pin::Pin, sync::Arc};
 
 use tokio::{net::TcpStream, time::timeout};
-use tokio_rustls::{TlsAcceptor, server::TlsStream};
-use tonic::transport::server::{Connected as _, TcpConnectInfo};
+use tokio_rustls::TlsAcceptor;
+use tonic::transport::server::Connected as _;
 
 use super::{
     certificates::TlsFiles,
@@ -23,16 +23,20 @@ pub(crate) struct ConnectionGate {
 impl ConnectionGate {
     /// Returns a gate for this number of unencrypted connections.
     pub(crate) fn new(max_connections: usize, series: &Arc<ConnectionSeries>) -> Self {
-        Self {
-            slots: Slots::new(max_connections, series),
-            tls: None,
-            series: Arc::clone(series),
-        }
+        Self::with_tls(max_connections, None, series)
     }
 
-    /// Encrypts the connections if there is a certificate.
-    pub(super) fn encrypted(self, tls: Option<Arc<Watched<TlsFiles>>>) -> Self {
-        Self { tls, ..self }
+    /// Returns a gate that encrypts the connections if there is a certificate.
+    pub(super) fn with_tls(
+        max_connections: usize,
+        tls: Option<Arc<Watched<TlsFiles>>>,
+        series: &Arc<ConnectionSeries>,
+    ) -> Self {
+        Self {
+            slots: Slots::new(max_connections, series),
+            tls,
+            series: Arc::clone(series),
+        }
     }
 
     /// Returns a slot for a connection from an address; `None` if the connection is to be closed.
@@ -47,33 +51,22 @@ impl ConnectionGate {
         let info = stream.connect_info();
         let stream: Pin<Box<dyn Duplex>> = match &self.tls {
             None => Box::pin(stream),
-            Some(tls) => Box::pin(self.encrypt(tls, stream, &info).await?),
+            Some(tls) => {
+                // Made for each connection, so that a new certificate is used from the next one on.
+                let acceptor = TlsAcceptor::from(Arc::clone(&tls.current().config));
+                let Ok(accepted) = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await else {
+                    self.series.handshake_timeout.increment(1);
+                    return None;
+                };
+                let failed = |error: &io::Error| {
+                    // Port scans fail here, so the log has them only if somebody looks for them.
+                    tracing::debug!(client = ?info.remote_addr, %error, "the TLS handshake failed");
+                    self.series.handshake_failed.increment(1);
+                };
+                Box::pin(accepted.inspect_err(failed).ok()?)
+            }
         };
         self.series.accepted.increment(1);
         Some(Connection::new(stream, info))
-    }
-
-    async fn encrypt(
-        &self,
-        tls: &Watched<TlsFiles>,
-        stream: TcpStream,
-        info: &TcpConnectInfo,
-    ) -> Option<TlsStream<TcpStream>> {
-        // The acceptor is made for each connection, so that a new certificate is used from the next
-        // one on.
-        let acceptor = TlsAcceptor::from(Arc::clone(&tls.current().config));
-        match timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => Some(stream),
-            Ok(Err(error)) => {
-                // Port scans fail here, so the log has them only if somebody looks for them.
-                tracing::debug!(client = ?info.remote_addr, %error, "the TLS handshake failed");
-                self.series.handshake_failed.increment(1);
-                None
-            }
-            Err(_) => {
-                self.series.handshake_timeout.increment(1);
-                None
-            }
-        }
     }
 }

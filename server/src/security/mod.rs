@@ -1,12 +1,10 @@
 //! TLS, bearer tokens and the limits of connections; `SECURITY.md` describes the threats behind them.
 
-mod accept;
 mod activity;
 mod authorize;
 mod certificates;
 mod connection;
 mod credentials;
-mod error;
 mod gate;
 mod hosts;
 mod settings;
@@ -16,15 +14,14 @@ mod trusted_proxies;
 mod watched;
 
 pub use crate::file_or_off::FileOrOff;
-pub(crate) use accept::AcceptBackoff;
 pub(crate) use activity::{ConnectionActivity, CountedCall};
 pub(crate) use authorize::TokenCheck;
 pub use authorize::TokenError;
 pub(crate) use connection::Connection;
 pub(crate) use credentials::Credentials;
-pub use error::CredentialError;
 pub(crate) use gate::ConnectionGate;
 pub use hosts::{AllowedHosts, HostError, NoHosts};
 pub use settings::SecuritySettings;
 pub(crate) use slots::{Eviction, Slot};
 pub use trusted_proxies::{NoNetworks, TrustedProxies};
+pub use watched::CredentialError;

@@ -3,7 +3,7 @@
 
 use std::{cmp::Reverse, collections::HashMap, future::pending, net::IpAddr, sync::Arc};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::ConnectionActivity;
@@ -65,18 +65,21 @@ impl Slots {
     /// idle for the longest time, among those of the address with the most connections. Returns `None` if the server
     /// works for a call of every connection.
     pub(super) fn take(self: &Arc<Self>, address: IpAddr) -> Option<Slot> {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         if table.occupied.len() >= self.maximum && !table.evict() {
             self.series.over_limit.increment(1);
             return None;
         }
         let (evict, evicted) = oneshot::channel();
         let activity = ConnectionActivity::new();
-        let id = table.insert(Occupant {
+        let id = table.next;
+        table.next += 1;
+        let occupant = Occupant {
             address,
             activity: activity.clone(),
             evict,
-        });
+        };
+        table.occupied.insert(id, occupant);
         self.series.open.increment(1);
         Some(Slot {
             id,
@@ -85,21 +88,9 @@ impl Slots {
             eviction: Some(evicted),
         })
     }
-
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock()
-    }
 }
 
 impl Table {
-    /// Returns the number of the slot that a connection gets.
-    fn insert(&mut self, connection: Occupant) -> u64 {
-        let id = self.next;
-        self.next += 1;
-        self.occupied.insert(id, connection);
-        id
-    }
-
     /// Takes the slot of an idle connection away, if there is one.
     fn evict(&mut self) -> bool {
         let Some(victim) = self.most_idle().and_then(|id| self.occupied.remove(&id)) else {
@@ -157,7 +148,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut table = self.slots.lock();
+        let mut table = self.slots.table.lock();
         // Whoever evicted the connection has removed it from the table.
         if table.occupied.remove(&self.id).is_none() {
             table.closing -= 1;
@@ -212,7 +203,7 @@ mod tests {
         drop(call);
         assert!(slots.take(OTHER).is_some());
         let counts = || {
-            let table = slots.lock();
+            let table = slots.table.lock();
             (table.occupied.len(), table.closing)
         };
         assert_eq!(counts(), (0, 1));

@@ -8,7 +8,7 @@ use hlorank_proto::methods::Scope;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::{CredentialError, watched::Source};
+use super::watched::{CredentialError, Source};
 
 /// A file with the name, scopes and digest of one token per line.
 pub(super) struct TokenFile(pub(super) PathBuf);
@@ -57,29 +57,27 @@ impl Source for TokenFile {
     }
 
     fn build(&self, contents: &[Vec<u8>]) -> Result<Tokens, CredentialError> {
-        let wrong = |line, detail| CredentialError::TokenLine {
-            path: self.0.clone(),
-            line,
-            detail,
+        let path = self.0.display();
+        let wrong = |line, detail| {
+            CredentialError(format!(
+                "line {line} of `{path}`: {detail}; a line is NAME SCOPES sha256:HEX"
+            ))
         };
         let text = String::from_utf8_lossy(&contents[0]);
-        let tokens = numbered_lines(&text)
+        // Comments are no tokens.
+        let tokens = (1..)
+            .zip(text.lines().map(str::trim))
+            .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
             .map(|(number, line)| token(line).map_err(|detail| wrong(number, detail)));
-        match tokens.collect::<Result<Vec<_>, _>>()? {
+        let tokens = tokens.collect::<Result<Vec<_>, _>>()?;
+        if tokens.is_empty() {
             // An empty file is more likely half written than intended.
-            tokens if tokens.is_empty() => Err(CredentialError::NoTokens {
-                path: self.0.clone(),
-            }),
-            tokens => Ok(Tokens(tokens)),
+            return Err(CredentialError(format!(
+                "`{path}` has no token; leave out --tokens to require none"
+            )));
         }
+        Ok(Tokens(tokens))
     }
-}
-
-/// Returns the lines that are no comments, with their numbers.
-fn numbered_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    (1..)
-        .zip(text.lines().map(str::trim))
-        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
 /// Parses a line, or returns what is wrong with it.

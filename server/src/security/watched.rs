@@ -3,7 +3,11 @@ use std::{fs, path::Path, sync::Arc};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use super::CredentialError;
+/// Why certificates or tokens cannot be used: which file or flag, what is wrong, and what to do. Does not quote the contents of
+/// files.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct CredentialError(pub(super) String);
 
 /// A value that is built from files.
 pub(super) trait Source {
@@ -71,10 +75,8 @@ impl<S: Source> Watched<S> {
 
 fn read(source: &impl Source) -> Contents {
     let read = |path: &Path| {
-        fs::read(path).map_err(|source| CredentialError::Unreadable {
-            path: path.to_owned(),
-            source,
-        })
+        fs::read(path)
+            .map_err(|error| CredentialError(format!("cannot read `{}`: {error}", path.display())))
     };
     source.files().into_iter().map(read).collect()
 }

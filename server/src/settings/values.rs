@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fmt, io,
+    io,
     net::{SocketAddr, ToSocketAddrs as _},
     path::PathBuf,
     str::FromStr,
@@ -115,15 +115,6 @@ impl FromStr for DefaultModels {
     }
 }
 
-impl fmt::Display for AddressOrOff {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(address) => address.fmt(formatter),
-            None => formatter.write_str("off"),
-        }
-    }
-}
-
 /// Returns the absolute path of a file in a folder. The loader of libraries looks for a name without a folder.
 pub(super) fn absolute_or_name(path: PathBuf) -> io::Result<PathBuf> {
     if path.components().count() > 1 {
@@ -159,8 +150,9 @@ mod tests {
     #[test]
     fn a_listener_has_an_address_a_host_name_or_is_off() {
         let listener = |text: &str| text.parse::<AddressOrOff>();
-        for text in ["off", "127.0.0.1:0", "[::1]:9000"] {
-            assert_eq!(listener(text).unwrap().to_string(), text);
+        assert_eq!(listener("off").unwrap(), AddressOrOff(None));
+        for text in ["127.0.0.1:0", "[::1]:9000"] {
+            assert_eq!(listener(text).unwrap().0.unwrap().to_string(), text);
         }
         assert!(
             "localhost:7655"
