@@ -1,6 +1,6 @@
 use std::{collections::BTreeSet, mem};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::Subject;
@@ -32,7 +32,7 @@ impl Default for Changed {
 
 impl Changes {
     pub(super) fn add(&self, subject: Subject) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         if let Changed::Subjects(subjects) = &mut *waiting {
             subjects.insert(subject);
             if subjects.len() > MAX_SUBJECTS {
@@ -45,22 +45,18 @@ impl Changes {
     }
 
     pub(super) fn add_all(&self) {
-        *self.waiting() = Changed::All;
+        *self.waiting.lock() = Changed::All;
         self.notify.notify_one();
     }
 
     pub(super) async fn next(&self) -> Changed {
         loop {
-            let changed = mem::take(&mut *self.waiting());
+            let changed = mem::take(&mut *self.waiting.lock());
             // A remembered notification can be about changes that were taken already.
             if changed != Changed::default() {
                 return changed;
             }
             self.notify.notified().await;
         }
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Changed> {
-        self.waiting.lock()
     }
 }

@@ -1,6 +1,6 @@
-use hlorank_graph::Digest;
+use std::sync::Arc;
 
-use super::reporter::{Reporter, TAG_BYTES};
+use hlorank_graph::Digest;
 
 /// What measurements are about: one graph on one target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +32,13 @@ pub enum Whose {
     /// Those of a reporter alone.
     Only(Reporter),
 }
+
+/// Who reported a measurement: the name of a token or, if calls need none, an address.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reporter(Arc<str>);
+
+/// Bytes of the tag of a reporter, which the keys of its measurements end with.
+pub(super) const TAG_BYTES: usize = 16;
 
 /// Purpose of the digest of a configuration.
 const CONFIGURATION: &str = "hlorank 2026 stored configuration";
@@ -161,6 +168,27 @@ impl Whose {
     }
 }
 
+impl Reporter {
+    /// Returns the reporter of this name; `None` if the name is empty.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        (!name.is_empty()).then(|| Self(name.into()))
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+
+    pub(super) fn tag(&self) -> [u8; TAG_BYTES] {
+        let Digest(digest) = Digest::of_parts("hlorank 2026 reporter", [self.0.as_bytes()]);
+        let mut tag = [0; TAG_BYTES];
+        tag.copy_from_slice(&digest[..TAG_BYTES]);
+        tag
+    }
+}
+
 /// What the keys of all measurements of a target begin with.
 fn target_prefix(target: &str) -> Vec<u8> {
     // With its length first, no target is the beginning of another one.
@@ -231,5 +259,12 @@ mod tests {
     fn no_prefix_of_a_target_is_that_of_another() {
         let [short, long] = ["a", "ab"].map(target_prefix);
         assert!(!long.starts_with(&short));
+    }
+
+    #[test]
+    fn reporters_of_different_names_have_different_tags() {
+        let [one, other] = ["ci", "192.0.2.7"].map(|name| Reporter::named(name).unwrap());
+        assert_ne!(one.tag(), other.tag());
+        assert_eq!(Reporter::named(""), None);
     }
 }

@@ -50,6 +50,29 @@ pub struct Page {
 /// Maximum size of a page in bytes of keys and records, so that a message holds it.
 pub(super) const MAX_PAGE_BYTES: usize = 1 << 20;
 
+/// A graph whose measurements are kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeptGraph {
+    /// What is known of it without its message.
+    pub kind: GraphKind,
+    /// Its message, compressed.
+    pub message: Vec<u8>,
+}
+
+/// What is kept beside the key of a graph, so that graphs are found without their messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GraphKind {
+    /// Task of its configurations.
+    pub task: Task,
+    /// The digest of its opcodes and edges.
+    pub structure: Digest,
+    /// Who brought it, and whose share of the store it counts in.
+    pub reporter: Reporter,
+}
+
+/// Maximum number of bytes of the message of a graph that is kept, before it is compressed.
+pub const MAX_GRAPH_BYTES: usize = 64 << 20;
+
 /// A measurement in the file, without what its key holds. Fields may be added.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Record {
@@ -124,9 +147,7 @@ impl Measurement {
             failure,
             reporter,
         } = Record::decode(record).ok()?;
-        let task = Task::ALL
-            .into_iter()
-            .find(|known| i32::from(known.kind().number()) == task)?;
+        let task = task_of(task)?;
         let reporter = Reporter::named(&reporter)?;
         let id = rest.strip_suffix(&reporter.tag())?;
         let outcome = Outcome {
@@ -135,9 +156,9 @@ impl Measurement {
             failure,
         };
         let measurement = Self {
+            id: id.to_vec(),
             task,
             config,
-            id: id.to_vec(),
             outcome,
             reporter,
         };
@@ -148,6 +169,39 @@ impl Measurement {
     pub(super) fn reporter_of(record: &[u8]) -> Option<Reporter> {
         Reporter::named(&Record::decode(record).ok()?.reporter)
     }
+}
+
+impl GraphKind {
+    /// One byte for the task, the structure, and the name of who brought it.
+    pub(super) fn record(&self) -> Vec<u8> {
+        let mut record = vec![self.task.kind().number()];
+        record.extend(self.structure.0);
+        record.extend(self.reporter.name().as_bytes());
+        record
+    }
+
+    /// Reads what [`Self::record`] wrote; `None` if it was something else.
+    pub(super) fn of_record(record: &[u8]) -> Option<Self> {
+        let (number, structure) = record.split_first()?;
+        let (structure, reporter) = structure.split_first_chunk()?;
+        Some(Self {
+            task: task_of((*number).into())?,
+            structure: Digest(*structure),
+            reporter: Reporter::named(std::str::from_utf8(reporter).ok()?)?,
+        })
+    }
+
+    /// Bytes of the keys and records of such a graph with a message of this length, if it is kept for a subject.
+    pub(super) fn bytes(&self, subject: &Subject, message: usize) -> u64 {
+        let key = subject.prefix().len();
+        let structure = size_of_val(&subject.graph);
+        (3 * key + structure + self.record().len() + message) as u64
+    }
+}
+
+fn task_of(number: i32) -> Option<Task> {
+    let mut tasks = Task::ALL.into_iter();
+    tasks.find(|task| i32::from(task.kind().number()) == number)
 }
 
 #[cfg(test)]

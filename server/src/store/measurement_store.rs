@@ -1,12 +1,12 @@
-use std::{path::Path, sync::Arc};
+use std::{collections::HashSet, path::Path, sync::Arc};
 
 use hlorank_graph::{Digest, Task};
 
 use super::{
-    Chosen, DatabaseUrl, KeptGraph, Measurement, OpenStoreError, Page, Reported, StoreError,
-    Subject, Whose,
+    Chosen, DatabaseUrl, KeptGraph, Measurement, OpenStoreError, Page, Reported, Reporter,
+    StoreError, Subject, Whose,
     changes::{Changed, Changes},
-    file::Embedded,
+    file::{Embedded, read},
     postgres::Shared,
     report::Report,
 };
@@ -81,7 +81,7 @@ impl MeasurementStore {
     /// Returns the graph of a subject, if it is kept.
     pub async fn graph(&self, subject: Subject) -> Result<Option<KeptGraph>, StoreError> {
         self.noted(match &self.kept {
-            Kept::File(file) => file.read(move |file| file.graph(&subject)).await,
+            Kept::File(file) => file.read(move |read| read::graph(read, &subject)).await,
             Kept::Database(database) => database.graph(&subject).await,
         })
     }
@@ -89,7 +89,7 @@ impl MeasurementStore {
     /// Returns whether the graph of a subject is kept.
     pub async fn has_graph(&self, subject: Subject) -> Result<bool, StoreError> {
         self.noted(match &self.kept {
-            Kept::File(file) => file.read(move |file| file.has_graph(&subject)).await,
+            Kept::File(file) => file.read(move |read| read::has_graph(read, &subject)).await,
             Kept::Database(database) => database.has_graph(&subject).await,
         })
     }
@@ -103,7 +103,7 @@ impl MeasurementStore {
     ) -> Result<Vec<(Subject, Task)>, StoreError> {
         self.noted(match &self.kept {
             Kept::File(file) => {
-                file.read(move |file| file.subjects(after.as_ref(), count))
+                file.read(move |read| read::subjects(read, after.as_ref(), count))
                     .await
             }
             Kept::Database(database) => database.subjects(after.as_ref(), count).await,
@@ -120,7 +120,7 @@ impl MeasurementStore {
     ) -> Result<Vec<Subject>, StoreError> {
         self.noted(match &self.kept {
             Kept::File(file) => {
-                file.read(move |file| file.alike(&subject, structure, count))
+                file.read(move |read| read::alike(read, &subject, structure, count))
                     .await
             }
             Kept::Database(database) => database.alike(&subject, structure, count).await,
@@ -140,13 +140,33 @@ impl MeasurementStore {
         whose: &Whose,
         count: usize,
     ) -> Result<Vec<Vec<u8>>, StoreError> {
+        let mut drawn = match whose.first() {
+            None => Vec::new(),
+            first => self.draw_of(subject, first, count).await?,
+        };
+        if !matches!(whose, Whose::Only(_)) && drawn.len() < count {
+            let all = self.draw_of(subject, None, count).await?;
+            let first: HashSet<Vec<u8>> = drawn.iter().cloned().collect();
+            drawn.extend(all.into_iter().filter(|key| !first.contains(key)));
+            drawn.truncate(count);
+        }
+        Ok(drawn)
+    }
+
+    /// Draws measurements of all reporters, or of one.
+    async fn draw_of(
+        &self,
+        subject: &Subject,
+        reporter: Option<&Reporter>,
+        count: usize,
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
         self.noted(match &self.kept {
             Kept::File(file) => {
-                let (subject, whose) = (subject.clone(), whose.clone());
-                file.read(move |file| file.draw(&subject, &whose, count))
+                let (subject, reporter) = (subject.clone(), reporter.cloned());
+                file.read(move |read| read::draw(read, &subject, reporter.as_ref(), count))
                     .await
             }
-            Kept::Database(database) => database.draw(subject, whose, count).await,
+            Kept::Database(database) => database.draw(subject, reporter, count).await,
         })
     }
 
@@ -156,7 +176,7 @@ impl MeasurementStore {
         self.noted(match &self.kept {
             Kept::File(file) => {
                 let keys = keys.to_vec();
-                file.read(move |file| file.read(&keys)).await
+                file.read(move |read| read::measurements(read, &keys)).await
             }
             Kept::Database(database) => database.read(keys).await,
         })
@@ -173,7 +193,7 @@ impl MeasurementStore {
         self.noted(match &self.kept {
             Kept::File(file) => {
                 let chosen = chosen.clone();
-                file.read(move |file| file.page(&chosen, after.as_deref(), count))
+                file.read(move |read| read::page(read, &chosen, after.as_deref(), count))
                     .await
             }
             Kept::Database(database) => database.page(chosen, after.as_deref(), count).await,

@@ -15,23 +15,21 @@
 mod changes;
 mod error;
 mod file;
-mod graph;
 mod key;
 mod location;
 mod measurement;
 mod measurement_store;
 mod postgres;
 mod report;
-mod reporter;
 
 pub use changes::Changed;
 pub use error::{OpenStoreError, StoreError, Unusable};
-pub use graph::{KeptGraph, MAX_GRAPH_BYTES};
-pub use key::{Chosen, Subject, Whose};
+pub use key::{Chosen, Reporter, Subject, Whose};
 pub use location::{DatabaseUrl, StoreLocation};
-pub use measurement::{Measurement, Outcome, Page, Reported};
+pub use measurement::{
+    GraphKind, KeptGraph, MAX_GRAPH_BYTES, Measurement, Outcome, Page, Reported,
+};
 pub use measurement_store::MeasurementStore;
-pub use reporter::Reporter;
 
 #[cfg(test)]
 mod tests;

@@ -64,7 +64,9 @@ impl Report {
         let bytes = records
             .iter()
             .map(|(key, record)| bytes_of_record(key, record));
-        let of_graph = graph.map_or(0, |graph| graph.bytes_for(&self.subject));
+        let of_graph = graph.map_or(0, |graph| {
+            graph.kind.bytes(&self.subject, graph.message.len())
+        });
         let accepted = records.len() as u64;
         let additions = Additions {
             bytes: bytes.sum::<u64>() + of_graph,

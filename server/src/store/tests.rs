@@ -8,8 +8,8 @@ use redb::Database;
 use tempfile::TempDir;
 
 use super::{
-    Changed, Chosen, KeptGraph, Measurement, MeasurementStore, OpenStoreError, Outcome, Reported,
-    Reporter, StoreError, Subject, Unusable, Whose, file::tables::FACTS,
+    Changed, Chosen, GraphKind, KeptGraph, Measurement, MeasurementStore, OpenStoreError, Outcome,
+    Reported, Reporter, StoreError, Subject, Unusable, Whose, file::tables::FACTS,
 };
 use crate::metrics::Metrics;
 
@@ -241,11 +241,17 @@ async fn a_full_store_refuses_until_something_is_deleted() {
 }
 
 fn graph(byte: u8) -> KeptGraph {
+    graph_of("ci", byte)
+}
+
+fn graph_of(reporter: &str, byte: u8) -> KeptGraph {
     KeptGraph {
-        task: Task::Tile,
-        structure: Digest([byte % 2; 32]),
+        kind: GraphKind {
+            task: Task::Tile,
+            structure: Digest([byte % 2; 32]),
+            reporter: Reporter::named(reporter).unwrap(),
+        },
         message: vec![byte; 100],
-        reporter: Reporter::named("ci").unwrap(),
     }
 }
 
@@ -488,12 +494,7 @@ async fn each_reporter_has_its_own_measurements_whatever_the_ids() {
 async fn deleting_a_reporter_leaves_what_others_measured() {
     let (_folder, path) = folder();
     let (store, [shared, own]) = (open(&path), [subject("a", 1), subject("b", 1)]);
-    let graph = || {
-        Some(KeptGraph {
-            reporter: Reporter::named("eve").unwrap(),
-            ..graph(1)
-        })
-    };
+    let graph = || Some(graph_of("eve", 1));
     store
         .report(shared.clone(), by("eve", measurements(0..30)), graph())
         .await

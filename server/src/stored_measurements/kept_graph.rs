@@ -6,14 +6,14 @@ use std::{
 };
 
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
-use hlorank_graph::{Digest, Graph, Limits, SegmentedGraph, Task, decode_graph};
+use hlorank_graph::{Digest, Graph, Limits, SegmentedGraph, decode_graph};
 use hlorank_proto::v1;
 use prost::Message as _;
 
 use crate::{
     call::CallError,
     graphs::{GraphContent, SentGraph},
-    store::{KeptGraph, MAX_GRAPH_BYTES, Reporter, StoreError},
+    store::{GraphKind, KeptGraph, MAX_GRAPH_BYTES, Reporter, StoreError},
 };
 
 /// Bytes that keeping a graph takes meanwhile: its message, and the same compressed.
@@ -33,21 +33,18 @@ pub(super) fn keep(
     if message.encoded_len() > MAX_GRAPH_BYTES {
         return Ok(None);
     }
-    Ok(Some(KeptGraph {
-        task: graph.task(),
-        structure: graph.structure(),
-        message: compressed(&message)?,
-        reporter,
-    }))
-}
-
-fn compressed(message: &v1::Graph) -> Result<Vec<u8>, CallError> {
     // Columns of features are mostly zeros, so more effort gains little.
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     let written = encoder.write_all(&message.encode_to_vec());
-    written
-        .and_then(|()| encoder.finish())
-        .map_err(|error| failed(&error))
+    let compressed = written.and_then(|()| encoder.finish());
+    Ok(Some(KeptGraph {
+        kind: GraphKind {
+            task: graph.task(),
+            structure: graph.structure(),
+            reporter,
+        },
+        message: compressed.map_err(|error| failed(&error))?,
+    }))
 }
 
 /// Returns the message of a graph of the store.
@@ -68,24 +65,22 @@ pub(super) fn graph_of(
     hash: Digest,
     limits: &Limits,
 ) -> Result<Arc<SegmentedGraph>, CallError> {
-    let sent = sent_graph(kept.task, message_of(kept, limits)?)?;
+    let message = message_of(kept, limits)?;
+    let content = message
+        .source
+        .and_then(|source| GraphContent::from_message(source).ok());
+    // As if a call sent it.
+    let sent = SentGraph {
+        content: content.ok_or_else(|| failed(&"a kept graph has no content"))?,
+        task: kept.kind.task,
+        configurable: message.configurable_nodes,
+    };
     let read = sent.read(limits).map_err(CallError::Graph)?;
     // Measurements of another graph would be learned from as if they were of this one.
     if read.graph.hash != hash {
         return Err(failed(&"a kept graph has another hash"));
     }
     Ok(read.graph)
-}
-
-/// A kept graph as if a call sent it.
-fn sent_graph(task: Task, message: v1::Graph) -> Result<SentGraph, CallError> {
-    let source = message.source;
-    let content = source.and_then(|source| GraphContent::from_message(source).ok());
-    Ok(SentGraph {
-        content: content.ok_or_else(|| failed(&"a kept graph has no content"))?,
-        task,
-        configurable: message.configurable_nodes,
-    })
 }
 
 fn failed(detail: &dyn ToString) -> CallError {

@@ -10,8 +10,8 @@ use hlorank_proto::v1;
 
 use super::{
     StoredMeasurements,
-    canonical::read_canonical,
     kept_graph::{graph_of, message_of},
+    read_canonical,
 };
 use crate::{
     call::CallError,

@@ -1,8 +1,7 @@
 use std::sync::Arc;
 
-use hlorank_graph::{Limits, SegmentedGraph, Task};
+use hlorank_graph::{ConfigurationError, Configurations, Limits, SegmentedGraph, Task};
 
-use super::bytes::measurement_bytes;
 use crate::{
     call::CallError,
     compute::ComputePool,
@@ -18,6 +17,15 @@ pub(crate) struct StoredMeasurements {
     pub(super) graphs: Arc<Graphs>,
     pub(super) limits: Limits,
 }
+
+/// Bytes of a measurement beside its configuration: key, record and what the file's pages add.
+const MEASUREMENT_BYTES: usize = 1 << 10;
+
+/// Maximum number of bytes of an entry of a layout: as it is kept, in a batch and to learn from.
+const ENTRY_BYTES: usize = 40;
+
+/// The same for a column of a node: as it is kept, and twice in lists that grow by doubling while a batch is read.
+const COLUMN_BYTES: usize = 6 * size_of::<f32>();
 
 impl StoredMeasurements {
     /// Keeps measurements in a store, if there is one.
@@ -77,4 +85,32 @@ fn page_bytes(graph: &SegmentedGraph, page: &[Measurement]) -> usize {
     let columns = longest.map(|bytes| bytes / (4 * graph.slots().max(1)));
     let columns = columns.filter(|_| graph.task == Task::FeatureSet);
     measurement_bytes(graph, columns, page.len())
+}
+
+/// Bytes of measurements of a graph whose configurations have this many columns of a feature set.
+pub(crate) fn measurement_bytes(
+    graph: &SegmentedGraph,
+    columns: Option<usize>,
+    measurements: usize,
+) -> usize {
+    let slot_bytes = columns.map_or(ENTRY_BYTES, |columns| columns.saturating_mul(COLUMN_BYTES));
+    // A hostile number of columns gives the largest number of bytes, which is refused, and no
+    // overflow.
+    measurements.saturating_mul(
+        graph
+            .slots()
+            .saturating_mul(slot_bytes)
+            .saturating_add(MEASUREMENT_BYTES),
+    )
+}
+
+/// Reads stored configurations of a graph from their canonical bytes, and checks them against the graph.
+pub(crate) fn read_canonical(
+    graph: &SegmentedGraph,
+    configs: &[&[u8]],
+) -> Result<Configurations, ConfigurationError> {
+    let configs = configs.iter().copied();
+    let read = Configurations::from_canonical(graph.task, configs, &Limits::default())?;
+    read.check(&graph.whole)?;
+    Ok(read)
 }

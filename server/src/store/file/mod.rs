@@ -1,6 +1,6 @@
 //! Measurements in a file of this server, which one thread writes.
 
-mod deletion;
+pub(super) mod read;
 mod store_file;
 pub(super) mod tables;
 mod view;
@@ -8,6 +8,7 @@ mod writer;
 
 use std::{path::Path, sync::Arc, thread};
 
+use redb::ReadTransaction;
 use tokio::sync::{mpsc, oneshot};
 
 use self::{
@@ -15,7 +16,7 @@ use self::{
     writer::{Command, Writer},
 };
 use super::{Chosen, OpenStoreError, Reported, StoreError, Unusable, report::Report};
-use crate::metrics::{StoreSeries, set};
+use crate::metrics::StoreSeries;
 
 /// Measurements in a file of this server.
 pub(super) struct Embedded {
@@ -34,10 +35,8 @@ impl Embedded {
         series: Arc<StoreSeries>,
     ) -> Result<Self, OpenStoreError> {
         let file = Arc::new(StoreFile::open(path)?);
-        if let Ok(totals) = file.totals() {
-            tracing::info!(path = %path.display(), measurements = totals.measurements, "measurements are kept");
-            set(&series.measurements, totals.measurements);
-            set(&series.bytes, totals.bytes);
+        if let Ok((measurements, _)) = file.totals() {
+            tracing::info!(path = %path.display(), measurements, "measurements are kept");
         }
         // One thread writes, because the file has one writer at a time and a commit waits for the
         // disk.
@@ -48,6 +47,7 @@ impl Embedded {
             limit,
             series,
         };
+        writer.sample();
         let thread = thread::Builder::new().name("measurements".to_owned());
         let started = thread.spawn(|| writer.run());
         started.map_err(|error| OpenStoreError {
@@ -69,7 +69,7 @@ impl Embedded {
     /// opened again and read a second time.
     pub(super) async fn read<T: Send + 'static>(
         &self,
-        read: impl Fn(&StoreFile) -> Result<T, StoreError> + Clone + Send + 'static,
+        read: impl Fn(&ReadTransaction) -> Result<T, redb::Error> + Clone + Send + 'static,
     ) -> Result<T, StoreError> {
         match self.read_once(read.clone()).await {
             Err(StoreError::Failed(_)) => {
@@ -83,10 +83,10 @@ impl Embedded {
 
     async fn read_once<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&StoreFile) -> Result<T, StoreError> + Send + 'static,
+        read: impl FnOnce(&ReadTransaction) -> Result<T, redb::Error> + Send + 'static,
     ) -> Result<T, StoreError> {
         let file = Arc::clone(&self.file);
-        let read = tokio::task::spawn_blocking(move || read(&file)).await;
+        let read = tokio::task::spawn_blocking(move || file.read(read)).await;
         read.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string())))
     }
 

@@ -3,9 +3,7 @@
 use redb::{ReadableTable as _, Table, TableDefinition, WriteTransaction};
 
 use crate::store::{
-    KeptGraph, Measurement, Reporter, Subject,
-    graph::{Kind, bytes_of_graph},
-    key::reporter_key,
+    GraphKind, KeptGraph, Measurement, Reporter, Subject, key::reporter_key,
     report::bytes_of_record,
 };
 
@@ -19,7 +17,7 @@ pub(super) fn unreadable() -> redb::Error {
 type Bytes = &'static [u8];
 
 /// The records by key.
-pub(in crate::store) const MEASUREMENTS: TableDefinition<'_, Bytes, Bytes> =
+pub(crate) const MEASUREMENTS: TableDefinition<'_, Bytes, Bytes> =
     TableDefinition::new("measurements");
 
 /// The same keys, in each of which the reporter comes before the configuration.
@@ -29,7 +27,7 @@ pub(super) const REPORTERS_KEYS: TableDefinition<'_, Bytes, ()> =
 /// The compressed messages of graphs by subject.
 pub(super) const GRAPHS: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("graphs");
 
-/// The [`Kind`] of each of these graphs by subject. A list of subjects reads none of the large messages.
+/// The [`GraphKind`] of each of these graphs by subject. A list of subjects reads none of the large messages.
 pub(super) const SUBJECTS: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("subjects");
 
 /// The same subjects by target, structure and graph hash.
@@ -39,7 +37,7 @@ pub(super) const STRUCTURES: TableDefinition<'_, Bytes, ()> = TableDefinition::n
 const REPORTERS: TableDefinition<'_, Bytes, u64> = TableDefinition::new("reporters");
 
 /// Numbers about the file.
-pub(in crate::store) const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("facts");
+pub(crate) const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("facts");
 
 /// Name of the number of bytes of all keys, records and graphs in [`FACTS`].
 pub(super) const BYTES: &str = "bytes";
@@ -136,9 +134,9 @@ impl<'a> Tables<'a> {
         graph: &KeptGraph,
     ) -> Result<(), redb::Error> {
         let key = subject.prefix();
-        let structure = subject.structure_key(graph.structure);
+        let structure = subject.structure_key(graph.kind.structure);
         self.messages.insert(&key[..], &graph.message[..])?;
-        self.kinds.insert(&key[..], &graph.kind().record()[..])?;
+        self.kinds.insert(&key[..], &graph.kind.record()[..])?;
         self.structures.insert(&structure[..], ())?;
         Ok(())
     }
@@ -148,7 +146,7 @@ impl<'a> Tables<'a> {
         let key = subject.prefix();
         let kind = match self.kinds.remove(&key[..])? {
             None => return Ok(None),
-            Some(record) => Kind::of_record(record.value()).ok_or_else(unreadable)?,
+            Some(record) => GraphKind::of_record(record.value()).ok_or_else(unreadable)?,
         };
         // The key in the table of structures begins with the structure, which only the kind knows.
         let structure = subject.structure_key(kind.structure);
@@ -156,7 +154,7 @@ impl<'a> Tables<'a> {
         let message = self.messages.remove(&key[..])?;
         let length = message.map_or(0, |message| message.value().len());
         Ok(Some(Freed {
-            bytes: bytes_of_graph(subject, &kind, length),
+            bytes: kind.bytes(subject, length),
             reporter: kind.reporter,
         }))
     }

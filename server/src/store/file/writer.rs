@@ -1,13 +1,20 @@
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+    sync::Arc,
+};
 
 use redb::{Database, ReadableTable as _};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{deletion::delete_some, store_file::StoreFile, tables::Tables};
+use super::{
+    store_file::StoreFile,
+    tables::{MAX_SCANNED, Tables, unreadable},
+};
 use crate::{
     metrics::{StoreSeries, set},
     store::{
-        Chosen, Reported, StoreError,
+        Chosen, Reported, Reporter, StoreError, Subject,
         report::{Report, Room},
     },
 };
@@ -34,6 +41,16 @@ pub(super) struct Writer {
     pub(super) limit: u64,
     pub(super) series: Arc<StoreSeries>,
 }
+
+/// What one commit deleted.
+struct Deleted {
+    measurements: u64,
+    /// The key after which the next commit goes on; `None` if nothing is left.
+    next: Option<Vec<u8>>,
+}
+
+/// Maximum number of measurements that one commit deletes.
+const DELETED_AT_ONCE: usize = 10_000;
 
 /// Maximum number of reports of one commit.
 const MAX_GROUP: usize = 256;
@@ -82,10 +99,10 @@ impl Writer {
     }
 
     /// Sets the gauges.
-    fn sample(&self) {
-        if let Ok(totals) = self.file.totals() {
-            set(&self.series.measurements, totals.measurements);
-            set(&self.series.bytes, totals.bytes);
+    pub(super) fn sample(&self) {
+        if let Ok((measurements, bytes)) = self.file.totals() {
+            set(&self.series.measurements, measurements);
+            set(&self.series.bytes, bytes);
         }
     }
 
@@ -190,4 +207,69 @@ fn add_to(
         tables.count(reporter, |held| held + additions.bytes)?;
     }
     Ok(Ok(additions.reported))
+}
+
+/// Deletes the first of the chosen measurements after a key, and the graphs that have none left.
+fn delete_some(
+    database: &Database,
+    chosen: &Chosen,
+    after: Option<&[u8]>,
+) -> Result<Deleted, redb::Error> {
+    let write = database.begin_write()?;
+    let mut tables = Tables::open(&write)?;
+    let (keys, next) = chosen_keys(&tables, chosen, after)?;
+    let mut subjects = BTreeSet::new();
+    let mut freed = BTreeMap::<Reporter, u64>::new();
+    for key in &keys {
+        let (subject, _) = Subject::of_key(key).ok_or_else(unreadable)?;
+        let removed = tables.remove(&subject, key)?;
+        *freed.entry(removed.reporter).or_default() += removed.bytes;
+        subjects.insert(subject);
+    }
+    // The graphs in the same transaction, so that none is kept without measurements after a crash.
+    for subject in &subjects {
+        if !tables.has_measurements(subject)?
+            && let Some(removed) = tables.remove_graph(subject)?
+        {
+            *freed.entry(removed.reporter).or_default() += removed.bytes;
+        }
+    }
+    for (reporter, bytes) in freed {
+        tables.count(&reporter, |held| held.saturating_sub(bytes))?;
+    }
+    // A transaction commits only once its tables are closed.
+    drop(tables);
+    write.commit()?;
+    Ok(Deleted {
+        measurements: keys.len() as u64,
+        next,
+    })
+}
+
+/// Returns the first of the chosen keys after a key, and the key after which there may be more.
+fn chosen_keys(
+    tables: &Tables<'_>,
+    chosen: &Chosen,
+    after: Option<&[u8]>,
+) -> Result<(Vec<Vec<u8>>, Option<Vec<u8>>), redb::Error> {
+    let mut keys = Vec::new();
+    let prefix = chosen.prefix();
+    let start = after.map_or(Bound::Included(prefix.as_slice()), Bound::Excluded);
+    let range = tables
+        .measurements
+        .range::<&[u8]>((start, Bound::Unbounded))?;
+    for (scanned, entry) in range.enumerate() {
+        let (key, _) = entry?;
+        let key = key.value();
+        if !key.starts_with(&prefix) {
+            break;
+        }
+        if chosen.has_reporter_of(key) {
+            keys.push(key.to_vec());
+        }
+        if keys.len() == DELETED_AT_ONCE || scanned == MAX_SCANNED {
+            return Ok((keys, Some(key.to_vec())));
+        }
+    }
+    Ok((keys, None))
 }

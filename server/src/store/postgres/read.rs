@@ -1,12 +1,9 @@
-use std::collections::HashSet;
-
 use hlorank_graph::{Digest, Task};
 use tokio_postgres::{Row, types::ToSql};
 
 use super::{Shared, link_error::within};
 use crate::store::{
-    Chosen, KeptGraph, Measurement, Page, Reporter, StoreError, Subject, Whose,
-    graph::Kind,
+    Chosen, GraphKind, KeptGraph, Measurement, Page, Reporter, StoreError, Subject,
     key::{DIGEST_BYTES, end_of_prefix},
     measurement::MAX_PAGE_BYTES,
 };
@@ -63,7 +60,7 @@ const ALIKE: &str = "
 
 impl Shared {
     /// Reads at most `count` of the chosen measurements, from the first one after the key `after`.
-    pub(in crate::store) async fn page(
+    pub(crate) async fn page(
         &self,
         chosen: &Chosen,
         after: Option<&[u8]>,
@@ -86,30 +83,21 @@ impl Shared {
         let rows = within(client.query(PAGE, &values)).await?;
         // Another call can use the connection while the records are read.
         drop(client);
-        page_of(&rows, count)
+        let some = &rows[..rows.len().min(count)];
+        // The same in every row. It also counts rows that are left out because the page is full.
+        let available = rows.first().map_or(0, |row| row.get::<_, i64>("available"));
+        let has_more = available > number(some.len());
+        let measurements = some
+            .iter()
+            .map(|row| measurement(row).ok_or_else(unreadable));
+        Ok(Page {
+            measurements: measurements.collect::<Result<_, _>>()?,
+            next: some.last().filter(|_| has_more).map(|row| row.get("key")),
+        })
     }
 
-    /// Draws the keys of at most `count` measurements of a graph.
-    pub(in crate::store) async fn draw(
-        &self,
-        subject: &Subject,
-        whose: &Whose,
-        count: usize,
-    ) -> Result<Vec<Vec<u8>>, StoreError> {
-        let mut drawn = match whose.first() {
-            None => Vec::new(),
-            Some(own) => self.draw_by(subject, Some(own), count).await?,
-        };
-        if !matches!(whose, Whose::Only(_)) && drawn.len() < count {
-            let all = self.draw_by(subject, None, count).await?;
-            let first: HashSet<Vec<u8>> = drawn.iter().cloned().collect();
-            drawn.extend(all.into_iter().filter(|key| !first.contains(key)));
-            drawn.truncate(count);
-        }
-        Ok(drawn)
-    }
-
-    async fn draw_by(
+    /// Draws the keys of at most `count` measurements of a graph, of all reporters or of one.
+    pub(crate) async fn draw(
         &self,
         subject: &Subject,
         reporter: Option<&Reporter>,
@@ -132,7 +120,7 @@ impl Shared {
     }
 
     /// Reads the measurements of the first of some keys, as many as fit a page. Returns also the number of these keys.
-    pub(in crate::store) async fn read(
+    pub(crate) async fn read(
         &self,
         keys: &[Vec<u8>],
     ) -> Result<(Vec<Measurement>, usize), StoreError> {
@@ -151,22 +139,21 @@ impl Shared {
     }
 
     /// Returns the graph of a subject, if it is kept.
-    pub(in crate::store) async fn graph(
-        &self,
-        subject: &Subject,
-    ) -> Result<Option<KeptGraph>, StoreError> {
+    pub(crate) async fn graph(&self, subject: &Subject) -> Result<Option<KeptGraph>, StoreError> {
         let client = self.reader.client().await?;
         let key = subject.prefix();
         let some = "SELECT kind, message FROM hlorank_graphs WHERE key = $1";
         let Some(row) = within(client.query_opt(some, &[&key])).await? else {
             return Ok(None);
         };
-        let kind = Kind::of_record(row.get("kind")).ok_or_else(unreadable)?;
-        Ok(Some(kind.with_message(row.get("message"))))
+        Ok(Some(KeptGraph {
+            kind: GraphKind::of_record(row.get("kind")).ok_or_else(unreadable)?,
+            message: row.get("message"),
+        }))
     }
 
     /// Returns whether the graph of a subject is kept.
-    pub(in crate::store) async fn has_graph(&self, subject: &Subject) -> Result<bool, StoreError> {
+    pub(crate) async fn has_graph(&self, subject: &Subject) -> Result<bool, StoreError> {
         let client = self.reader.client().await?;
         let key = subject.prefix();
         let some = "SELECT FROM hlorank_graphs WHERE key = $1";
@@ -174,7 +161,7 @@ impl Shared {
     }
 
     /// Returns at most `count` subjects whose graphs are kept and their tasks, from the first one after `after`.
-    pub(in crate::store) async fn subjects(
+    pub(crate) async fn subjects(
         &self,
         after: Option<&Subject>,
         count: usize,
@@ -184,14 +171,18 @@ impl Shared {
         let after = after.map(Subject::prefix).unwrap_or_default();
         let some = "SELECT key, kind FROM hlorank_graphs WHERE key > $1 ORDER BY key LIMIT $2";
         let rows = within(client.query(some, &[&after, &number(count)])).await?;
+        let subject = |row: &Row| {
+            let kind = GraphKind::of_record(row.get("kind"))?;
+            Some((Subject::of_prefix(row.get("key"))?, kind.task))
+        };
         rows.iter()
-            .map(|row| kept_subject(row).ok_or_else(unreadable))
+            .map(|row| subject(row).ok_or_else(unreadable))
             .collect()
     }
 
     /// Returns at most `count` other subjects on the target of one whose graphs have this structure: those with the lowest
     /// hashes.
-    pub(in crate::store) async fn alike(
+    pub(crate) async fn alike(
         &self,
         subject: &Subject,
         structure: Digest,
@@ -206,26 +197,6 @@ impl Shared {
             .map(|row| Subject::of_prefix(row.get("key")).ok_or_else(unreadable))
             .collect()
     }
-}
-
-/// Makes a page of at most `count` measurements of the rows of [`PAGE`].
-fn page_of(rows: &[Row], count: usize) -> Result<Page, StoreError> {
-    let some = &rows[..rows.len().min(count)];
-    // The same in every row. It also counts rows that are left out because the page is full.
-    let available = rows.first().map_or(0, |row| row.get::<_, i64>("available"));
-    let has_more = available > number(some.len());
-    let measurements = some
-        .iter()
-        .map(|row| measurement(row).ok_or_else(unreadable));
-    Ok(Page {
-        measurements: measurements.collect::<Result<_, _>>()?,
-        next: some.last().filter(|_| has_more).map(|row| row.get("key")),
-    })
-}
-
-fn kept_subject(row: &Row) -> Option<(Subject, Task)> {
-    let kind = Kind::of_record(row.get("kind"))?;
-    Some((Subject::of_prefix(row.get("key"))?, kind.task))
 }
 
 fn measurement(row: &Row) -> Option<(Subject, Measurement)> {

@@ -1,4 +1,4 @@
-use tokio_postgres::{Client, Error, Row, Transaction};
+use tokio_postgres::{Client, Error, GenericClient, Transaction};
 
 use super::link_error::{LinkError, within};
 
@@ -43,10 +43,13 @@ const TABLES: &str = "
 /// Creates the tables if they are missing, and checks their format.
 pub(super) async fn prepare(client: &mut Client) -> Result<(), LinkError> {
     // Asked first, so that a role without the right to create tables can use existing ones.
-    if !within(exists(client)).await? {
+    let exists = "SELECT to_regclass('hlorank_store') IS NOT NULL";
+    let exists: bool = within(client.query_one(exists, &[])).await?.get(0);
+    if !exists {
         within(create(client)).await?;
     }
-    let format = within(read_format(client)).await?;
+    let format = "SELECT format FROM hlorank_store";
+    let format: i64 = within(client.query_one(format, &[])).await?.get(0);
     if format == FORMAT {
         return Ok(());
     }
@@ -54,18 +57,6 @@ pub(super) async fn prepare(client: &mut Client) -> Result<(), LinkError> {
         found: format.unsigned_abs(),
         known: FORMAT.unsigned_abs(),
     })
-}
-
-async fn exists(client: &Client) -> Result<bool, Error> {
-    let exists = "SELECT to_regclass('hlorank_store') IS NOT NULL";
-    Ok(client.query_one(exists, &[]).await?.get(0))
-}
-
-async fn read_format(client: &Client) -> Result<i64, Error> {
-    Ok(client
-        .query_one("SELECT format FROM hlorank_store", &[])
-        .await?
-        .get(0))
 }
 
 /// Creates the tables, unless another server did.
@@ -78,28 +69,21 @@ async fn create(client: &mut Client) -> Result<(), Error> {
 
 impl Totals {
     pub(super) async fn read(client: &Client) -> Result<Self, Error> {
-        let row = client
-            .query_one("SELECT measurements, bytes FROM hlorank_store", &[])
-            .await?;
-        Ok(Self::of(&row))
+        Self::select(client, "").await
     }
 
     /// Reads them, and keeps other writers waiting until the transaction ends.
     pub(super) async fn lock(transaction: &Transaction<'_>) -> Result<Self, Error> {
-        let row = transaction
-            .query_one(
-                "SELECT measurements, bytes FROM hlorank_store FOR UPDATE",
-                &[],
-            )
-            .await?;
-        Ok(Self::of(&row))
+        Self::select(transaction, " FOR UPDATE").await
     }
 
-    fn of(row: &Row) -> Self {
-        Self {
+    async fn select(client: &impl GenericClient, lock: &str) -> Result<Self, Error> {
+        let select = format!("SELECT measurements, bytes FROM hlorank_store{lock}");
+        let row = client.query_one(&select, &[]).await?;
+        Ok(Self {
             measurements: row.get(0),
             bytes: row.get(1),
-        }
+        })
     }
 
     pub(super) async fn write(self, transaction: &Transaction<'_>) -> Result<(), Error> {

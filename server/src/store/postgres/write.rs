@@ -61,7 +61,7 @@ const DELETE_REPORTERS: &str = "DELETE FROM hlorank_reporters WHERE bytes <= 0";
 
 impl Shared {
     /// Adds a report, and returns once it is on disk.
-    pub(in crate::store) async fn report(&self, report: &Report) -> Result<Reported, StoreError> {
+    pub(crate) async fn report(&self, report: &Report) -> Result<Reported, StoreError> {
         let mut client = self.writer.client().await?;
         // An answer that is late may still be a commit. A client that reports again then finds its
         // measurements known.
@@ -72,7 +72,7 @@ impl Shared {
     }
 
     /// Deletes the chosen measurements, and graphs that have none left. Returns how many measurements there were.
-    pub(in crate::store) async fn delete(&self, chosen: &Chosen) -> Result<u64, StoreError> {
+    pub(crate) async fn delete(&self, chosen: &Chosen) -> Result<u64, StoreError> {
         let mut client = self.writer.client().await?;
         // In several transactions, because each locks the totals, for which reports wait.
         let mut deleted = 0;
@@ -145,9 +145,10 @@ async fn insert(
     if let Some(graph) = additions.graph {
         let subject = &report.subject;
         let key = subject.prefix();
-        let kind = graph.kind().record();
-        let structure = subject.structure_key(graph.structure);
-        let bytes = i64::try_from(graph.bytes_for(subject)).unwrap_or(i64::MAX);
+        let kind = graph.kind.record();
+        let structure = subject.structure_key(graph.kind.structure);
+        let bytes =
+            i64::try_from(graph.kind.bytes(subject, graph.message.len())).unwrap_or(i64::MAX);
         let message = &graph.message;
         let values: [&(dyn ToSql + Sync); 6] = [
             &key,
@@ -155,7 +156,7 @@ async fn insert(
             &structure,
             message,
             &bytes,
-            &name_of(&graph.reporter),
+            &name_of(&graph.kind.reporter),
         ];
         transaction.execute(INSERT_GRAPH, &values).await?;
     }
