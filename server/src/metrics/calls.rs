@@ -4,7 +4,7 @@ use hlorank_proto::methods::METHODS;
 use metrics::{Counter, Histogram};
 use tonic::Code;
 
-use super::{model::ModelSeries, recorder::Recorder};
+use super::recorder::Recorder;
 
 /// Names of the gRPC status codes, in the order of their numbers.
 const CODES: [&str; 17] = [
@@ -109,10 +109,9 @@ impl Methods {
 }
 
 impl Method {
-    /// Returns the metrics of the method's calls with the model that they selected.
+    /// Returns the metrics of a call to the method: those of the model that it selected, or of calls without a model.
     #[must_use]
-    pub fn series<'a>(&'a self, model: Option<&'a ModelSeries>) -> &'a CallSeries {
-        let of_model = model.and_then(|model| model.calls.get(self.name));
+    pub fn series<'a>(&'a self, of_model: Option<&'a CallSeries>) -> &'a CallSeries {
         of_model.unwrap_or(&self.without_model)
     }
 }

@@ -14,8 +14,8 @@ use crate::{
 
 /// Metrics of one model.
 pub struct ModelSeries {
-    /// By the name of each method that selects a model.
-    pub(super) calls: HashMap<&'static str, CallSeries>,
+    /// Metrics of its calls, by the name of each method that selects a model.
+    pub calls: HashMap<&'static str, CallSeries>,
     configs: Counter,
     /// Partial rankings.
     pub partial_rankings: Counter,

@@ -108,7 +108,9 @@ impl Call {
             logged_ratio,
             tracer,
         } = self.observer.as_ref();
-        let series = call.method.series(facts.series.as_deref());
+        let selected = facts.series.as_deref();
+        let of_model = selected.and_then(|model| model.calls.get(call.method.name));
+        let series = call.method.series(of_model);
         metrics
             .methods
             .ended(series, call.code, call.reason, call.duration);
