@@ -46,8 +46,11 @@ pub(super) struct Writer {
 struct Deleted {
     measurements: u64,
     /// The key after which the next commit goes on; `None` if nothing is left.
-    next: Option<Vec<u8>>,
+    next: Option<Key>,
 }
+
+/// A key of a table.
+type Key = Vec<u8>;
 
 /// Maximum number of measurements that one commit deletes.
 const DELETED_AT_ONCE: usize = 10_000;
@@ -251,7 +254,7 @@ fn chosen_keys(
     tables: &Tables<'_>,
     chosen: &Chosen,
     after: Option<&[u8]>,
-) -> Result<(Vec<Vec<u8>>, Option<Vec<u8>>), redb::Error> {
+) -> Result<(Vec<Key>, Option<Key>), redb::Error> {
     let mut keys = Vec::new();
     let prefix = chosen.prefix();
     let start = after.map_or(Bound::Included(prefix.as_slice()), Bound::Excluded);

@@ -8,7 +8,7 @@ use crate::metrics::{CacheSeries, set};
 
 /// The embeddings that calls evaluated, and what models computed of segments alone.
 // The cache of graphs is moka's, because calls that want one graph wait for one read of it. Here workers look up every row of
-// every call, and wait for none: a lookup in moka took at least twice as long.
+// every call, and wait for none: a lookup in moka takes five times as long.
 pub(crate) struct EmbeddingCache {
     cache: Cache<RowKey, Arc<[f32]>, WeightInBytes, DefaultHashBuilder, CountEvictions>,
     segments: Cache<RowKey, Arc<[f32]>, WeightInBytes>,
