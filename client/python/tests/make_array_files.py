@@ -1,13 +1,15 @@
-"""Writes ``tests/data/arrays``: npz files that every reader takes or refuses in the same way."""
+"""Writes ``tests/data/arrays.zip``, npz files that are read or refused, and ``arrays.json``."""
 
+import io
 import json
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-FOLDER = Path(__file__).parents[3] / "tests/data/arrays"
+DATA = Path(__file__).parents[3] / "tests/data"
 Arrays = dict[str, Any]
 
 
@@ -95,25 +97,27 @@ def refused() -> Iterator[tuple[str, Callable[[Arrays], Arrays], str]]:
     yield "no_graph", lambda arrays: dict.fromkeys(arrays) | {"x": np.zeros(1)}, "x.npy"
 
 
-def write(name: str, changed: Callable[[Arrays], Arrays]) -> None:
+def npz(changed: Callable[[Arrays], Arrays]) -> bytes:
     arrays = plain()
     arrays |= changed(arrays)
     kept = {key: array for key, array in arrays.items() if array is not None}
-    np.savez_compressed(FOLDER / f"{name}.npz", **kept)
+    file = io.BytesIO()
+    np.savez_compressed(file, **kept)
+    return file.getvalue()
 
 
 def main() -> None:
-    FOLDER.mkdir(exist_ok=True)
     cases = []
-    for name, changed in taken():
-        write(name, changed)
-        cases.append({"file": f"{name}.npz", "times": [30, 20, 10]})
-    write("no_times", replaced(config_runtime=None))
-    cases.append({"file": "no_times.npz", "times": [0, 0, 0]})
-    for name, changed, message in refused():
-        write(name, changed)
-        cases.append({"file": f"{name}.npz", "message": message})
-    (FOLDER / "cases.json").write_text(json.dumps(cases, indent=1) + "\n")
+    with zipfile.ZipFile(DATA / "arrays.zip", "w") as files:
+        for name, changed in taken():
+            files.writestr(f"{name}.npz", npz(changed))
+            cases.append({"file": f"{name}.npz", "times": [30, 20, 10]})
+        files.writestr("no_times.npz", npz(replaced(config_runtime=None)))
+        cases.append({"file": "no_times.npz", "times": [0, 0, 0]})
+        for name, changed, message in refused():
+            files.writestr(f"{name}.npz", npz(changed))
+            cases.append({"file": f"{name}.npz", "message": message})
+    (DATA / "arrays.json").write_text(json.dumps(cases, indent=1) + "\n")
 
 
 if __name__ == "__main__":
