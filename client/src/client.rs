@@ -81,8 +81,21 @@ impl Client {
             let answer = attempt
                 .answer(attempt.replica.cost_model().put_graph(call))
                 .await?;
-            let cached = CachedGraph::of_answer(answer.into_inner())
-                .map_err(|invalid| attempt.invalid(invalid))?;
+            let PutGraphResponse {
+                graph_hash: hash,
+                summary,
+                configurable_nodes,
+                warnings,
+            } = answer.into_inner();
+            let cached = graph_hash(&hash).and_then(|hash| {
+                Ok(CachedGraph {
+                    hash,
+                    summary: summary.ok_or(InvalidAnswer::Lacks("the sizes of the graph"))?,
+                    configurable_nodes,
+                    warnings,
+                })
+            });
+            let cached = cached.map_err(|invalid| attempt.invalid(invalid))?;
             // Later calls send this hash instead of the graph.
             graph.set_hash(cached.hash);
             Ok(cached)
@@ -211,11 +224,7 @@ impl Client {
                 .answer(attempt.replica.cost_model().list_measurements(call))
                 .await
         };
-        let answer = self
-            .calls
-            .make(ANY_REPLICA, self.timeout, list)
-            .await?
-            .into_inner();
+        let answer = self.any_replica(list).await?.into_inner();
         Ok(MeasurementsPage {
             graphs: answer.graphs,
             next: answer.next_page_token.to_vec(),
@@ -238,30 +247,11 @@ impl Client {
                 .answer(attempt.replica.cost_model().get_measured_graph(call))
                 .await
         };
-        Ok(self
-            .calls
-            .make(ANY_REPLICA, self.timeout, get)
-            .await?
-            .into_inner()
-            .graph)
+        Ok(self.any_replica(get).await?.into_inner().graph)
     }
 
-    /// Deletes the measurements of one graph on a target that the server keeps, and returns how many there were. Each replica
-    /// has its own, so call each by itself. If the server has tokens, the client's needs the scope `admin`.
-    pub async fn delete_measurements(
-        &self,
-        target: &str,
-        graph: Digest,
-    ) -> Result<u64, ClientError> {
-        self.delete(Deletion::Graph(target, graph)).await
-    }
-
-    /// Deletes the measurements of all graphs on a target, as [`delete_measurements`](Self::delete_measurements) those of one.
-    pub async fn delete_target(&self, target: &str) -> Result<u64, ClientError> {
-        self.delete(Deletion::Target(target)).await
-    }
-
-    /// Deletes measurements that the server keeps, as [`delete_measurements`](Self::delete_measurements) does.
+    /// Deletes measurements that the server keeps, and returns how many there were. Each replica has its own, so call each by
+    /// itself. If the server has tokens, the client's needs the scope `admin`.
     pub async fn delete(&self, deletion: Deletion<'_>) -> Result<u64, ClientError> {
         let request = deletion.message();
         let delete = async |attempt: Attempt| {
@@ -270,12 +260,7 @@ impl Client {
                 .answer(attempt.replica.cost_model().delete_measurements(call))
                 .await
         };
-        Ok(self
-            .calls
-            .make(ANY_REPLICA, self.timeout, delete)
-            .await?
-            .into_inner()
-            .deleted)
+        Ok(self.any_replica(delete).await?.into_inner().deleted)
     }
 
     /// Opens a stream that ranks any number of batches. Use it if the configurations exceed one message, or if later
@@ -329,7 +314,7 @@ impl Client {
                 .answer(attempt.replica.models().list_models(call))
                 .await
         };
-        let answer = self.calls.make(ANY_REPLICA, self.timeout, list).await?;
+        let answer = self.any_replica(list).await?;
         Ok(answer.into_inner().models)
     }
 
@@ -349,7 +334,7 @@ impl Client {
                 .model
                 .ok_or_else(|| attempt.invalid(InvalidAnswer::Lacks("the model")))
         };
-        self.calls.make(ANY_REPLICA, self.timeout, get).await
+        self.any_replica(get).await
     }
 
     /// Compares two loaded model versions on the measurements of a target that the server keeps, or on all if `target` is
@@ -369,11 +354,15 @@ impl Client {
                 .answer(attempt.replica.models().compare_models(call))
                 .await
         };
-        Ok(self
-            .calls
-            .make(ANY_REPLICA, self.timeout, compare)
-            .await?
-            .into_inner())
+        Ok(self.any_replica(compare).await?.into_inner())
+    }
+
+    /// Makes a call about no graph, whose route key is empty.
+    async fn any_replica<T, F: Future<Output = Result<T, ClientError>>>(
+        &self,
+        call: impl Fn(Attempt) -> F,
+    ) -> Result<T, ClientError> {
+        self.calls.make(&[], self.timeout, call).await
     }
 
     /// Returns the message, or an error if it exceeds the maximum message size.
@@ -389,9 +378,6 @@ impl Client {
     }
 }
 
-/// The route key of calls without a graph.
-const ANY_REPLICA: &[u8] = &[];
-
 /// Makes a call with the hash of a graph if it is known, and with the graph itself if the server
 /// lacks it.
 async fn by_hash_or_whole<T, F: Future<Output = Result<T, ClientError>>>(
@@ -406,20 +392,6 @@ async fn by_hash_or_whole<T, F: Future<Output = Result<T, ClientError>>>(
         }
     }
     Box::pin(call(graph.whole())).await
-}
-
-impl CachedGraph {
-    /// Checks an answer and converts it.
-    fn of_answer(answer: PutGraphResponse) -> Result<Self, InvalidAnswer> {
-        Ok(Self {
-            hash: graph_hash(&answer.graph_hash)?,
-            summary: answer
-                .summary
-                .ok_or(InvalidAnswer::Lacks("the sizes of the graph"))?,
-            configurable_nodes: answer.configurable_nodes,
-            warnings: answer.warnings,
-        })
-    }
 }
 
 #[cfg(test)]

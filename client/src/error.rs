@@ -128,17 +128,6 @@ impl Refusal {
         violations.map(|violation| violation.field.as_str())
     }
 
-    /// Returns what follows the message in brackets.
-    fn notes(&self) -> Vec<String> {
-        let fields = self.fields().filter(|field| !field.is_empty());
-        let mut notes: Vec<String> = fields.map(|field| format!("field `{field}`")).collect();
-        notes.push(code_name(self.code()));
-        notes.extend(self.reason().map(str::to_owned));
-        let delay = self.retry_after();
-        notes.extend(delay.map(|delay| format!("try again in {delay:?}")));
-        notes
-    }
-
     /// Returns how long to wait before a retry, if the server asks for one.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
@@ -223,7 +212,13 @@ impl fmt::Display for Refusal {
             "" => write!(formatter, "{}", self.code().description())?,
             message => write!(formatter, "{message}")?,
         }
-        write!(formatter, " ({})", self.notes().join(", "))
+        let fields = self.fields().filter(|field| !field.is_empty());
+        let mut notes: Vec<String> = fields.map(|field| format!("field `{field}`")).collect();
+        notes.push(code_name(self.code()));
+        notes.extend(self.reason().map(str::to_owned));
+        let delay = self.retry_after();
+        notes.extend(delay.map(|delay| format!("try again in {delay:?}")));
+        write!(formatter, " ({})", notes.join(", "))
     }
 }
 

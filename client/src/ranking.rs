@@ -123,26 +123,18 @@ impl Ranking {
 impl From<StageTimings> for Timings {
     fn from(timings: StageTimings) -> Self {
         // Negative and missing durations become zero.
-        let duration =
-            |duration: Option<_>| duration.and_then(|time| Duration::try_from(time).ok());
-        let [queue, featurize, parse, encode, head, rank, total] = [
-            timings.queue,
-            timings.featurize,
-            timings.parse,
-            timings.encode,
-            timings.head,
-            timings.rank,
-            timings.total,
-        ]
-        .map(|time| duration(time).unwrap_or_default());
+        let time = |duration: Option<_>| {
+            let duration = duration.and_then(|time| Duration::try_from(time).ok());
+            duration.unwrap_or_default()
+        };
         Self {
-            queue,
-            featurize,
-            parse,
-            encode,
-            head,
-            rank,
-            total,
+            queue: time(timings.queue),
+            featurize: time(timings.featurize),
+            parse: time(timings.parse),
+            encode: time(timings.encode),
+            head: time(timings.head),
+            rank: time(timings.rank),
+            total: time(timings.total),
         }
     }
 }

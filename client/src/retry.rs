@@ -46,30 +46,21 @@ impl Retries {
         if self.limit.left().is_none() {
             self.limit = Deadline::after(Some(PATIENCE));
         }
-        let pause = self.wanted_pause(error, is_replica_left)?;
-        self.limit.allows(pause).then_some(pause)
-    }
-
-    fn wanted_pause(&mut self, error: &ClientError, is_replica_left: bool) -> Option<Duration> {
         self.left = self.left.checked_sub(1)?;
         let asked = error.refusal().and_then(Refusal::retry_after);
-        match error.code()? {
-            Code::Unavailable if is_replica_left => Some(Duration::ZERO),
-            Code::Unavailable => Some(spread(self.next_pause().max(asked.unwrap_or_default()))),
+        let pause = match error.code()? {
+            Code::Unavailable if is_replica_left => Duration::ZERO,
+            Code::Unavailable => {
+                let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(self.waited));
+                self.waited = self.waited.saturating_add(1);
+                spread(pause.min(LONGEST_PAUSE).max(asked.unwrap_or_default()))
+            }
             // Only the server knows when its limits allow the call, so without a time from it there
             // is no retry.
-            Code::ResourceExhausted => asked.map(spread),
-            _ => None,
-        }
-    }
-}
-
-impl Retries {
-    /// Returns the pause for an unavailable server, and doubles the next one.
-    fn next_pause(&mut self) -> Duration {
-        let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(self.waited));
-        self.waited = self.waited.saturating_add(1);
-        pause.min(LONGEST_PAUSE)
+            Code::ResourceExhausted => spread(asked?),
+            _ => return None,
+        };
+        self.limit.allows(pause).then_some(pause)
     }
 }
 

@@ -227,10 +227,19 @@ impl RankStream {
                 .attempt
                 .invalid(InvalidAnswer::IsNot("the scores of a batch")));
         };
-        let batch = BatchScores::from(batch);
-        batch
-            .check(self.scored, sent)
-            .map_err(|invalid| self.attempt.invalid(invalid))?;
+        let batch = BatchScores {
+            first: batch.first_config as usize,
+            scores: batch.scores,
+            timings: batch.timings.map(Timings::from).unwrap_or_default(),
+            reuse: batch.reuse.unwrap_or_default(),
+        };
+        let (found, expected) = (batch.first, self.scored);
+        let checked = if found == expected {
+            check_scores(&batch.scores, expected, sent)
+        } else {
+            Err(InvalidAnswer::First { found, expected })
+        };
+        checked.map_err(|invalid| self.attempt.invalid(invalid))?;
         self.unscored.pop_front();
         self.scored += sent;
         self.timings += batch.timings;
@@ -297,30 +306,6 @@ async fn next_answer(
         .await?
         .and_then(|answer| answer.part);
     answer.ok_or_else(|| attempt.invalid(InvalidAnswer::EndedEarly))
-}
-
-impl BatchScores {
-    /// Checks the scores of a batch of `sent` configurations, the first of which has the number `first`.
-    fn check(&self, first: usize, sent: usize) -> Result<(), InvalidAnswer> {
-        if self.first != first {
-            return Err(InvalidAnswer::First {
-                found: self.first,
-                expected: first,
-            });
-        }
-        check_scores(&self.scores, first, sent)
-    }
-}
-
-impl From<v1::BatchScores> for BatchScores {
-    fn from(batch: v1::BatchScores) -> Self {
-        Self {
-            first: batch.first_config as usize,
-            scores: batch.scores,
-            timings: batch.timings.map(Timings::from).unwrap_or_default(),
-            reuse: batch.reuse.unwrap_or_default(),
-        }
-    }
 }
 
 /// Converts the ranking of a stream to that of a unary call.

@@ -2,8 +2,8 @@ use std::{collections::HashSet, time::Duration};
 
 use hlorank_graph::{Configurations, Digest, EncodedBatch, LayoutBatch, Limits, Task};
 use hlorank_proto::v1::{
-    self, Adaptation, ConfigBatch, PackedLayoutConfigs, ReuseCounts, SuggestConfigsRequest,
-    SuggestConfigsResponse, Warning, config_batch::Configs,
+    self, Adaptation, ConfigBatch, ReuseCounts, SuggestConfigsRequest, SuggestConfigsResponse,
+    Warning, config_batch::Configs,
 };
 
 use crate::{
@@ -198,9 +198,20 @@ impl<'a> SuggestRequest<'a> {
         if found > asked {
             return Err(InvalidAnswer::Suggestions { found, asked });
         }
-        let combinations = answer.combinations;
-        let combinations = combinations.map(|packed| self.read_combinations(packed));
-        let combinations = combinations.transpose()?;
+        let combinations = match answer.combinations {
+            Some(packed) => {
+                let configs = Configs::PackedLayoutConfigs(packed);
+                // This form has no node numbers.
+                let nodes: Vec<u32> = (0..self.slots).collect();
+                let read = EncodedBatch::try_from(&configs)
+                    .and_then(|batch| batch.read(Task::Layout, &nodes, &Limits::default()));
+                match read {
+                    Ok(Configurations::Layout(batch)) => Some(batch),
+                    _ => return Err(InvalidAnswer::Combinations),
+                }
+            }
+            None => None,
+        };
         let (candidates, pending) = match &combinations {
             None => (self.candidates, &self.message.pending[..]),
             // Pending ones are numbers of the batch, and not of the combinations.
@@ -229,37 +240,19 @@ impl<'a> SuggestRequest<'a> {
             warnings: answer.warnings,
         })
     }
-
-    fn read_combinations(&self, packed: PackedLayoutConfigs) -> Result<LayoutBatch, InvalidAnswer> {
-        let configs = Configs::PackedLayoutConfigs(packed);
-        // This form has no node numbers.
-        let nodes: Vec<u32> = (0..self.slots).collect();
-        let read = EncodedBatch::try_from(&configs)
-            .and_then(|batch| batch.read(Task::Layout, &nodes, &Limits::default()));
-        match read {
-            Ok(Configurations::Layout(batch)) => Ok(batch),
-            _ => Err(InvalidAnswer::Combinations),
-        }
-    }
-}
-
-impl From<v1::SuggestionReason> for SuggestionReason {
-    fn from(reason: v1::SuggestionReason) -> Self {
-        match reason {
-            v1::SuggestionReason::Model => Self::Model,
-            v1::SuggestionReason::ExpectedImprovement => Self::ExpectedImprovement,
-            v1::SuggestionReason::Random => Self::Random,
-            // The message also gives a reason that is newer than this client as unspecified.
-            v1::SuggestionReason::Unspecified => Self::Other,
-        }
-    }
 }
 
 impl From<v1::Suggestion> for Suggestion {
     fn from(suggestion: v1::Suggestion) -> Self {
         Self {
             config: suggestion.config as usize,
-            reason: suggestion.reason().into(),
+            reason: match suggestion.reason() {
+                v1::SuggestionReason::Model => SuggestionReason::Model,
+                v1::SuggestionReason::ExpectedImprovement => SuggestionReason::ExpectedImprovement,
+                v1::SuggestionReason::Random => SuggestionReason::Random,
+                // The message also gives a reason that is newer than this client as unspecified.
+                v1::SuggestionReason::Unspecified => SuggestionReason::Other,
+            },
             score: suggestion.score,
             predicted_seconds: suggestion.predicted_seconds,
             log_sd: suggestion.log_sd,
@@ -330,9 +323,9 @@ mod tests {
             Err(InvalidAnswer::Suggested(0))
         );
         assert_eq!(read(&[(0, f32::NAN)]), Err(InvalidAnswer::NotAScore(0)));
-        let combinations = Some(PackedLayoutConfigs {
+        let combinations = Some(v1::PackedLayoutConfigs {
             config_count: 1,
-            ..PackedLayoutConfigs::default()
+            ..v1::PackedLayoutConfigs::default()
         });
         let combined = request.read(SuggestConfigsResponse {
             combinations,

@@ -15,8 +15,8 @@ pub use std::{
 
 pub use fastrand::Rng;
 pub use hlorank_client::{
-    Adapt, Client, ClientError, Connection, GraphHandle, Measured, MeasurementsOf, RankRequest,
-    Ranking, StreamRequest, SuggestRequest,
+    Adapt, Client, ClientError, Connection, Deletion, GraphHandle, Measured, MeasurementsOf,
+    RankRequest, Ranking, StreamRequest, SuggestRequest,
 };
 pub use hlorank_graph::{
     Configurations, Digest, FEATURES, FeatureGraph, FusionBatch, GoldenCase, GraphError, GraphFile,

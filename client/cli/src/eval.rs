@@ -17,7 +17,7 @@ use serde::{Serialize, Serializer};
 use crate::{
     error::CommandError,
     input::{NumberedGraph, Selection},
-    output::{Align, Format, HEADING, Table, counted, decimals, grouped},
+    output::{Format, HEADING, Table, counted, decimals, grouped},
     progress::Progress,
     run_times::RunTimes,
     server::{ModelChoice, Server},
@@ -212,17 +212,17 @@ impl Display for EvalReport {
         let graphs = counted(self.graphs.len(), "graph");
         writeln!(formatter, "{}: {graphs}\n", models.join(", "))?;
         let mut table = Table::new(&[
-            ("graph", Align::Left),
-            ("kind", Align::Left),
-            ("configurations", Align::Right),
-            ("Kendall tau", Align::Right),
-            ("expected", Align::Right),
-            ("pairs", Align::Right),
-            ("top 1 %", Align::Right),
-            ("top 5 %", Align::Right),
-            ("top 10 %", Align::Right),
-            ("top 100 %", Align::Right),
-            ("default %", Align::Right),
+            "graph",
+            "kind",
+            ">configurations",
+            ">Kendall tau",
+            ">expected",
+            ">pairs",
+            ">top 1 %",
+            ">top 5 %",
+            ">top 10 %",
+            ">top 100 %",
+            ">default %",
         ]);
         for graph in &self.graphs {
             let (name, kind) = (graph.name.clone(), graph.kind.clone());

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::{
     error::CommandError,
     input::{GRAPH_FILE, GRAPH_FILE_LONG, NumberedGraph, Selection},
-    output::{Align, Format, Table, counted, grouped, or_dash, printable},
+    output::{Format, Table, counted, grouped, or_dash, printable},
     progress::Progress,
 };
 
@@ -125,18 +125,18 @@ impl Display for FileReport {
         let graphs = counted(self.graphs.len(), "graph");
         writeln!(formatter, "{}: {}, {graphs}\n", self.path, self.format)?;
         let mut table = Table::new(&[
-            ("module", Align::Right),
-            ("name", Align::Left),
-            ("kind", Align::Left),
-            ("nodes", Align::Right),
-            ("edges", Align::Right),
-            ("configurable", Align::Right),
-            ("kept", Align::Right),
-            ("segments", Align::Right),
-            ("distinct", Align::Right),
-            ("largest", Align::Right),
-            ("configurations", Align::Right),
-            ("hash", Align::Left),
+            ">module",
+            "name",
+            "kind",
+            ">nodes",
+            ">edges",
+            ">configurable",
+            ">kept",
+            ">segments",
+            ">distinct",
+            ">largest",
+            ">configurations",
+            "hash",
         ]);
         for graph in &self.graphs {
             table.row([
@@ -170,7 +170,18 @@ impl Display for FileReport {
         }
         for graph in &self.graphs {
             if let Some(nodes) = &graph.configurable_nodes {
-                let table = nodes_table(nodes);
+                let mut table = Table::new(&[">node", "opcode", "name", "dimensions", "ranks"]);
+                for node in nodes {
+                    let dimensions = node.dimensions.as_ref();
+                    let ranks = node.tensor_ranks.as_ref();
+                    table.row([
+                        node.node.to_string(),
+                        node.opcode.to_owned(),
+                        or_dash(node.name.as_ref()),
+                        or_dash(dimensions.map(|dimensions| format!("{dimensions:?}"))),
+                        or_dash(ranks.map(|ranks| format!("{ranks:?}"))),
+                    ]);
+                }
                 write!(formatter, "\nmodule {}:\n{table}", graph.module)?;
             }
         }
@@ -202,28 +213,6 @@ impl ConfigurableNode {
             tensor_ranks: description.map(|description| description.tensor_ranks.clone()),
         }
     }
-}
-
-fn nodes_table(nodes: &[ConfigurableNode]) -> Table {
-    let mut table = Table::new(&[
-        ("node", Align::Right),
-        ("opcode", Align::Left),
-        ("name", Align::Left),
-        ("dimensions", Align::Left),
-        ("ranks", Align::Left),
-    ]);
-    for node in nodes {
-        let dimensions = node.dimensions.as_ref();
-        let ranks = node.tensor_ranks.as_ref();
-        table.row([
-            node.node.to_string(),
-            node.opcode.to_owned(),
-            or_dash(node.name.as_ref()),
-            or_dash(dimensions.map(|dimensions| format!("{dimensions:?}"))),
-            or_dash(ranks.map(|ranks| format!("{ranks:?}"))),
-        ]);
-    }
-    table
 }
 
 #[derive(Debug, Args)]
@@ -346,21 +335,22 @@ impl Features {
 }
 
 /// Returns whether a path is standard output, where a report would follow the file.
-#[cfg(unix)]
 fn is_standard_output(path: &Path) -> bool {
-    use std::{fs, os::unix::fs::MetadataExt as _};
     // Device and inode identify a file. Names do not, because standard output has several of them.
-    let place = |path: &Path| {
-        fs::metadata(path)
-            .ok()
-            .map(|found| (found.dev(), found.ino()))
-    };
-    place(path).is_some_and(|written| place(Path::new("/dev/stdout")) == Some(written))
-}
-
-#[cfg(not(unix))]
-fn is_standard_output(_: &Path) -> bool {
-    false
+    #[cfg(unix)]
+    {
+        use std::{fs, os::unix::fs::MetadataExt as _};
+        let place = |path: &Path| {
+            let found = fs::metadata(path).ok();
+            found.map(|found| (found.dev(), found.ino()))
+        };
+        place(path).is_some_and(|written| place(Path::new("/dev/stdout")) == Some(written))
+    }
+    #[cfg(not(unix))]
+    {
+        _ = path;
+        false
+    }
 }
 
 impl Display for FeatureReport {

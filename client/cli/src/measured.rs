@@ -115,6 +115,16 @@ impl Measurements {
         let Some(path) = &self.measured else {
             return self.stored.map_or(Ok(None), |_| learned(adapt, 0));
         };
+        let checked = |forms: Vec<MeasuredForm>| {
+            // Every measurement has one outcome.
+            let is_wrong = |form: &MeasuredForm| form.seconds.is_some() == form.failure.is_some();
+            match forms.iter().position(is_wrong) {
+                None => Ok(forms),
+                Some(number) => Err(serde_json::Error::custom(format!(
+                    "measurement {number} needs either `seconds` or `failure`"
+                ))),
+            }
+        };
         let forms = serde_json::from_str(&read_text(path)?).and_then(checked);
         let forms = forms.map_err(|source| CommandError::Json {
             path: path.display().to_string(),
@@ -129,17 +139,6 @@ impl Measurements {
         let configurations = Json::Values(configurations).read(path, graph)?;
         let since = since_improvement(&outcomes);
         learned(adapt.measured(&configurations, &outcomes), since)
-    }
-}
-
-/// Checks that every measurement has one outcome.
-fn checked(forms: Vec<MeasuredForm>) -> Result<Vec<MeasuredForm>, serde_json::Error> {
-    let is_wrong = |form: &MeasuredForm| form.seconds.is_some() == form.failure.is_some();
-    match forms.iter().position(is_wrong) {
-        None => Ok(forms),
-        Some(number) => Err(serde_json::Error::custom(format!(
-            "measurement {number} needs either `seconds` or `failure`"
-        ))),
     }
 }
 

@@ -92,7 +92,12 @@ fn printable_lines(text: &str) -> String {
     let mut printed = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(letter) = rest.chars().next() {
-        let style = style_length(rest);
+        // The length of a style such as `\u{1b}[1m`.
+        let style = rest.strip_prefix("\u{1b}[").and_then(|numbers| {
+            let end = numbers.find(|letter: char| !letter.is_ascii_digit() && letter != ';')?;
+            let start = rest.len() - numbers.len();
+            numbers[end..].starts_with('m').then_some(start + end + 1)
+        });
         let taken = style.unwrap_or(letter.len_utf8());
         if style.is_some() || letter == '\n' || is_printable(letter) {
             printed += &rest[..taken];
@@ -104,15 +109,6 @@ fn printable_lines(text: &str) -> String {
     printed
 }
 
-/// Returns the length of the style that a text begins with, such as `\u{1b}[1m`.
-fn style_length(text: &str) -> Option<usize> {
-    let numbers = text.strip_prefix("\u{1b}[")?;
-    let end = numbers.find(|letter: char| !letter.is_ascii_digit() && letter != ';')?;
-    numbers[end..]
-        .starts_with('m')
-        .then_some(text.len() - numbers.len() + end + 1)
-}
-
 /// Writes a document to an output.
 pub(crate) fn write_lines(mut output: impl Write, text: &str) -> io::Result<()> {
     writeln!(output, "{}", text.trim_end())?;
@@ -120,29 +116,21 @@ pub(crate) fn write_lines(mut output: impl Write, text: &str) -> io::Result<()> 
     output.flush()
 }
 
-/// The alignment of a column.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Align {
-    /// For words.
-    Left,
-    /// For numbers.
-    Right,
-}
-
 /// A table. As text it has plain aligned columns, two spaces apart, which also read well in a pipe.
 #[derive(Debug)]
 pub(crate) struct Table {
-    pub(crate) columns: Vec<(String, Align)>,
+    pub(crate) columns: Vec<(String, CellAlignment)>,
     /// The cells of each row, and its style.
     pub(crate) rows: Vec<(Style, Vec<String>)>,
 }
 
 impl Table {
-    /// Returns an empty table with these columns.
-    pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
-        let columns = columns
-            .iter()
-            .map(|(name, align)| (printable(name), *align));
+    /// Returns an empty table with these columns. A `>` in front of a name aligns its column to the right, for numbers.
+    pub(crate) fn new(columns: &[&str]) -> Self {
+        let columns = columns.iter().map(|name| match name.strip_prefix('>') {
+            Some(name) => (printable(name), CellAlignment::Right),
+            None => (printable(name), CellAlignment::Left),
+        });
         Self {
             columns: columns.collect(),
             rows: Vec::new(),
@@ -183,9 +171,7 @@ impl Display for Table {
             .set_header(self.columns.iter().map(|(name, _)| name))
             .add_rows(self.rows.iter().map(|(_, cells)| cells));
         for (column, (_, align)) in grid.column_iter_mut().zip(&self.columns) {
-            column
-                .set_padding((0, 2))
-                .set_cell_alignment((*align).into());
+            column.set_padding((0, 2)).set_cell_alignment(*align);
         }
         let styles = iter::once(HEADING).chain(self.rows.iter().map(|(style, _)| *style));
         // Styles are set around whole lines, because the grid counts the letters of a cell to align
@@ -216,15 +202,6 @@ impl Display for Section {
         }
         let mut notes = self.notes.iter();
         notes.try_for_each(|note| writeln!(formatter, "{note}"))
-    }
-}
-
-impl From<Align> for CellAlignment {
-    fn from(align: Align) -> Self {
-        match align {
-            Align::Left => Self::Left,
-            Align::Right => Self::Right,
-        }
     }
 }
 
@@ -339,7 +316,7 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_and_lines_end_with_their_text() {
-        let mut table = Table::new(&[("name", Align::Left), ("nodes", Align::Right)]);
+        let mut table = Table::new(&["name", ">nodes"]);
         table.row(["a".to_owned(), "7".to_owned()]);
         table.row(["longer".to_owned(), "1,000".to_owned()]);
         table.styled_row(HEADING, ["sum".to_owned(), "1,007".to_owned()]);
@@ -348,7 +325,7 @@ mod tests {
             text(&table),
             "name    nodes\na           7\nlonger  1,000\nsum     1,007\n"
         );
-        let mut table = Table::new(&[("name", Align::Left), ("nodes", Align::Right)]);
+        let mut table = Table::new(&["name", ">nodes"]);
         table.row(["a".to_owned(), or_dash(None::<usize>)]);
         assert_eq!(text(&table.without_unknown()), "name\na\n");
     }

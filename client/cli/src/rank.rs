@@ -16,8 +16,8 @@ use crate::{
     lesson::{Confidence, Lesson},
     measured::Prediction,
     output::{
-        Align, Format, GOOD, Table, WARNING, counted, grouped, or_dash, printable, run_time,
-        score_text, styled, unit_name,
+        Format, GOOD, Table, WARNING, counted, grouped, or_dash, printable, run_time, score_text,
+        styled, unit_name,
     },
     progress::Progress,
     run_times::RunTimes,
@@ -309,13 +309,13 @@ impl GraphRanking {
     /// Returns the ranking as a table. Configurations at the end of a line are long, so empty columns are left out.
     pub(crate) fn table(&self) -> Table {
         let mut table = Table::new(&[
-            ("rank", Align::Right),
-            ("number", Align::Right),
-            ("score", Align::Right),
-            ("predicted", Align::Right),
-            ("measured", Align::Right),
-            ("vs default", Align::Right),
-            ("configuration", Align::Left),
+            ">rank",
+            ">number",
+            ">score",
+            ">predicted",
+            ">measured",
+            ">vs default",
+            "configuration",
         ]);
         let measured = self.measured.as_ref();
         let best = measured.and_then(|all| all.best_of_ranking_ns);

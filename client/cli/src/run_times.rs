@@ -73,9 +73,9 @@ impl<'a> RunTimes<'a> {
     pub(crate) fn default(&self) -> Option<i64> {
         // Equal normalizers are one run time of the default, even if its own run is not in the file.
         let normalizer = || {
-            self.normalizers
-                .and_then(all_equal)
-                .filter(|time| *time > 0)
+            let all = self.normalizers?;
+            let first = *all.first()?;
+            (first > 0 && all.iter().all(|time| *time == first)).then_some(first)
         };
         self.default
             .and_then(|config| self.measured(config))
@@ -123,12 +123,6 @@ impl<'a> RunTimes<'a> {
 
 fn positive(times: &[i64], config: usize) -> Option<i64> {
     times.get(config).copied().filter(|time| *time > 0)
-}
-
-fn all_equal(numbers: &[i64]) -> Option<i64> {
-    let first = *numbers.first()?;
-    let are_equal = numbers.iter().all(|number| *number == first);
-    are_equal.then_some(first)
 }
 
 #[expect(

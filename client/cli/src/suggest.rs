@@ -17,7 +17,7 @@ use crate::{
     input::Subject,
     lesson::Lesson,
     measured::Prediction,
-    output::{Align, Format, Table, counted, or_dash, printable},
+    output::{Format, Table, counted, or_dash, printable},
     progress::Progress,
 };
 
@@ -155,11 +155,11 @@ impl Display for SuggestReport {
             return writeln!(formatter, "All candidates were measured.");
         }
         let mut table = Table::new(&[
-            ("measure", Align::Right),
-            ("number", Align::Right),
-            ("reason", Align::Left),
-            ("predicted", Align::Right),
-            ("configuration", Align::Left),
+            ">measure",
+            ">number",
+            "reason",
+            ">predicted",
+            "configuration",
         ]);
         for (each, place) in self.suggestions.iter().zip(1..) {
             let place: usize = place;

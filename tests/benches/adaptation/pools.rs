@@ -65,7 +65,10 @@ pub(crate) async fn judge() {
         }
         .write();
         time(&client, &graphs[0], name).await;
-        client.delete_target("shuffled").await.expect("a deletion");
+        client
+            .delete(Deletion::Target("shuffled"))
+            .await
+            .expect("a deletion");
     }
 }
 
@@ -96,7 +99,7 @@ async fn findings(client: &Client, graphs: &[MeasuredGraph], target: &str) -> Fi
     let mut findings = Findings::default();
     for graph in graphs {
         client
-            .delete_measurements(target, graph.graph.hash())
+            .delete(Deletion::Graph(target, graph.graph.hash()))
             .await
             .expect("a deletion");
         let model = rank(client, graph, None).await;
@@ -158,7 +161,7 @@ impl Findings {
 async fn time(client: &Client, graph: &MeasuredGraph, target: &str) {
     let handle = GraphHandle::of(graph);
     client
-        .delete_measurements(target, graph.graph.hash())
+        .delete(Deletion::Graph(target, graph.graph.hash()))
         .await
         .expect("a deletion");
     let plain = RankRequest::new(&handle, configurations(graph));

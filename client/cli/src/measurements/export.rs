@@ -21,7 +21,7 @@ use serde::Serialize;
 use crate::{
     configuration::FILE_LIMITS,
     error::CommandError,
-    output::{Align, Format, Table, counted, grouped},
+    output::{Format, Table, counted, grouped},
     server::Server,
 };
 
@@ -251,12 +251,7 @@ impl Display for ExportReport {
         if self.files.is_empty() {
             return writeln!(formatter, "The server keeps no such measurements.");
         }
-        let mut table = Table::new(&[
-            ("file", Align::Left),
-            ("target", Align::Left),
-            ("measurements", Align::Right),
-            ("for training", Align::Left),
-        ]);
+        let mut table = Table::new(&["file", "target", ">measurements", "for training"]);
         for file in &self.files {
             let trainable = if file.trainable { "yes" } else { "no" };
             table.row([

@@ -19,7 +19,7 @@ use self::{
 };
 use crate::{
     error::CommandError,
-    output::{Align, Format, Table, counted, grouped, or_dash},
+    output::{Format, Table, counted, grouped, or_dash},
     server::Server,
 };
 
@@ -133,13 +133,7 @@ impl Display for ListReport {
         if self.kept.is_empty() {
             return writeln!(formatter, "The server keeps no such measurements.");
         }
-        let mut table = Table::new(&[
-            ("target", Align::Left),
-            ("graph", Align::Left),
-            ("reporter", Align::Left),
-            ("measurements", Align::Right),
-            ("failed", Align::Right),
-        ]);
+        let mut table = Table::new(&["target", "graph", "reporter", ">measurements", ">failed"]);
         for Kept { key, counts } in &self.kept {
             table.row([
                 key.target.clone(),

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     error::CommandError,
-    output::{Align, Format, Table, counted, percent},
+    output::{Format, Table, counted, percent},
     server::Server,
 };
 
@@ -113,11 +113,11 @@ impl MeanReport {
 impl ComparisonReport {
     fn table(&self) -> Table {
         let columns = [
-            ("mean over graphs", Align::Left),
-            (&*self.first, Align::Right),
-            (&*self.second, Align::Right),
-            ("difference", Align::Right),
-            ("95 % interval", Align::Right),
+            "mean over graphs",
+            &format!(">{}", self.first),
+            &format!(">{}", self.second),
+            ">difference",
+            ">95 % interval",
         ];
         let mut table = Table::new(&columns);
         let number = |value: f64| format!("{value:.3}");

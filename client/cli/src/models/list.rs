@@ -11,7 +11,7 @@ use hlorank_client::v1;
 use hlorank_graph::{Digest, Task};
 use serde::Serialize;
 
-use crate::output::{Align, BAD, GOOD, PAST, PENDING, Table, decimals, grouped, or_dash, percent};
+use crate::output::{BAD, GOOD, PAST, PENDING, Table, decimals, grouped, or_dash, percent};
 
 /// The models of a server.
 #[derive(Debug, Serialize)]
@@ -240,15 +240,15 @@ impl Display for ModelsReport {
             return writeln!(formatter, "the server has no models");
         }
         let mut table = Table::new(&[
-            ("name", Align::Left),
-            ("version", Align::Right),
-            ("state", Align::Left),
-            ("default", Align::Left),
-            ("task", Align::Left),
-            ("architecture", Align::Left),
-            ("D", Align::Right),
-            ("licence", Align::Left),
-            ("Kendall tau", Align::Right),
+            "name",
+            ">version",
+            "state",
+            "default",
+            "task",
+            "architecture",
+            ">D",
+            "licence",
+            ">Kendall tau",
         ]);
         for model in &self.models {
             table.styled_row(model.style, model.cells());
@@ -256,14 +256,14 @@ impl Display for ModelsReport {
         write!(formatter, "{table}")?;
         // A version has a measure for each target, so these are rows of a table of their own.
         let mut table = Table::new(&[
-            ("on reported measurements", Align::Left),
-            ("target", Align::Left),
-            ("graphs", Align::Right),
-            ("configurations", Align::Right),
-            ("Kendall tau", Align::Right),
-            ("ordered pairs", Align::Right),
-            ("top pick slower", Align::Right),
-            ("time error", Align::Right),
+            "on reported measurements",
+            "target",
+            ">graphs",
+            ">configurations",
+            ">Kendall tau",
+            ">ordered pairs",
+            ">top pick slower",
+            ">time error",
         ]);
         let reference = |model: &ModelReport| format!("{}@{}", model.name, model.version);
         for model in &self.models {

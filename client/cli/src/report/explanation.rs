@@ -9,7 +9,7 @@ use crate::{
     configuration::{ConfigurationForm, default_number},
     error::CommandError,
     input::{Job, Subject},
-    output::{Align, Section, Table, counted, grouped, or_dash, run_time, score_text, seconds},
+    output::{Section, Table, counted, grouped, or_dash, run_time, score_text, seconds},
     run_times::RunTimes,
 };
 
@@ -153,13 +153,7 @@ impl Explanation {
     }
 
     fn compared(&self) -> Section {
-        let mut table = Table::new(&[
-            ("", Align::Left),
-            ("number", Align::Right),
-            ("score", Align::Right),
-            ("measured", Align::Right),
-            ("configuration", Align::Left),
-        ]);
+        let mut table = Table::new(&["", ">number", ">score", ">measured", "configuration"]);
         for explained in &self.configurations {
             table.row([
                 explained.role.to_owned(),
@@ -178,7 +172,7 @@ impl Explanation {
 
     fn effects(&self) -> Section {
         let kind = self.kind_of_part;
-        let [best, reference, worst] = self.configurations.each_ref().map(|each| each.role);
+        let reference = self.configurations[1].role;
         if self.parts.is_empty() {
             return Section {
                 title: format!("No single {kind} explains how the three differ"),
@@ -192,11 +186,11 @@ impl Explanation {
             ("bounds at one place do", "best, reference, worst")
         };
         let mut table = Table::new(&[
-            (kind, Align::Right),
-            (best, Align::Right),
-            (reference, Align::Right),
-            (worst, Align::Right),
-            (contents, Align::Left),
+            &format!(">{kind}"),
+            ">best",
+            &format!(">{reference}"),
+            ">worst",
+            contents,
         ]);
         for part in self.parts.iter().take(SHOWN) {
             let [best, reference, worst] = part.effects.map(effect);
@@ -288,14 +282,7 @@ fn section_of(role: &str, kernels: &[Kernel]) -> Section {
         };
     }
     let total: f32 = kernels.iter().map(|kernel| kernel.seconds).sum();
-    let mut table = Table::new(&[
-        ("node", Align::Right),
-        ("opcode", Align::Left),
-        ("computes", Align::Right),
-        ("time", Align::Right),
-        ("share", Align::Right),
-        ("", Align::Left),
-    ]);
+    let mut table = Table::new(&[">node", "opcode", ">computes", ">time", ">share", ""]);
     for kernel in kernels.iter().take(SHOWN) {
         let share = kernel.seconds / total;
         table.row([

@@ -1,10 +1,11 @@
 //! A report as a page: one HTML file, without script and without anything from elsewhere.
 
 use anstream::adapter::strip_str;
+use comfy_table::CellAlignment;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::graph_report::GraphReport;
-use crate::output::{Align, Section, Table, run_time};
+use crate::output::{Section, Table, run_time};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -38,32 +39,28 @@ pub(super) fn page(graphs: &[GraphReport]) -> String {
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                @for graph in graphs { (main_of(graph)) }
+                @for graph in graphs {
+                    main {
+                        h1 { (graph.ranking.name) }
+                        p {
+                            (graph.ranking.heading())
+                            @if let Some(unit) = graph.ranking.unit { "; scores in " (unit) }
+                        }
+                        @for section in graph.sections() { (section_of(&section)) }
+                        @if !graph.points.is_empty() {
+                            section {
+                                h2 { "Measured run times" }
+                                (plot(graph))
+                                p { "Every measured configuration; the more the points rise to the right, the better the ranking." }
+                            }
+                        }
+                    }
+                }
                 footer { "Written by hlorank " (env!("CARGO_PKG_VERSION")) "." }
             }
         }
     };
     page.into_string()
-}
-
-fn main_of(graph: &GraphReport) -> Markup {
-    html! {
-        main {
-            h1 { (graph.ranking.name) }
-            p {
-                (graph.ranking.heading())
-                @if let Some(unit) = graph.ranking.unit { "; scores in " (unit) }
-            }
-            @for section in graph.sections() { (section_of(&section)) }
-            @if !graph.points.is_empty() {
-                section {
-                    h2 { "Measured run times" }
-                    (plot(graph))
-                    p { "Every measured configuration; the more the points rise to the right, the better the ranking." }
-                }
-            }
-        }
-    }
 }
 
 fn section_of(section: &Section) -> Markup {
@@ -78,8 +75,8 @@ fn section_of(section: &Section) -> Markup {
 
 fn table_of(table: &Table) -> Markup {
     let class = |column: usize| match table.columns[column].1 {
-        Align::Left => None,
-        Align::Right => Some("number"),
+        CellAlignment::Right => Some("number"),
+        _ => None,
     };
     html! {
         table {

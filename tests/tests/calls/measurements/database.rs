@@ -98,7 +98,10 @@ async fn two_servers_share_what_either_was_told() {
         assert!(quality.kendall_tau > 0.3, "{quality:?}");
     }
     let all: usize = kernels.iter().map(|kernel| kernel.seconds.len()).sum();
-    assert_eq!(second.delete_target(TARGET).await.unwrap(), all as u64);
+    assert_eq!(
+        second.delete(Deletion::Target(TARGET)).await.unwrap(),
+        all as u64
+    );
     assert_eq!(
         rank(&first, &kernels[0])
             .await

@@ -78,7 +78,10 @@ async fn what_was_reported_is_listed_until_it_is_deleted() {
         }
     }
     assert_eq!(
-        client.delete_measurements(TARGET, hashes[0]).await.unwrap(),
+        client
+            .delete(Deletion::Graph(TARGET, hashes[0]))
+            .await
+            .unwrap(),
         12
     );
     assert!(
@@ -87,7 +90,7 @@ async fn what_was_reported_is_listed_until_it_is_deleted() {
             .is_empty()
     );
     assert_eq!(
-        client.delete_target(TARGET).await.unwrap(),
+        client.delete(Deletion::Target(TARGET)).await.unwrap(),
         12 * (graphs.len() as u64 - 1)
     );
     assert!(list(MeasurementsOf::All).await.is_empty());

@@ -79,7 +79,7 @@ async fn live_quality_is_that_of_the_rankings_and_outlives_a_restart() {
         quality,
         "no call sent the graphs again"
     );
-    client.delete_target(TARGET).await.unwrap();
+    client.delete(Deletion::Target(TARGET)).await.unwrap();
     quality_of(&client, None, 0).await;
     while server
         .scrape()

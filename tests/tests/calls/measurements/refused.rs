@@ -347,6 +347,6 @@ async fn a_full_store_refuses_with_its_limit_until_something_is_deleted() {
         2.0 * (number - 1.0)
     );
     assert!(scrape.value("hlorank_measurements_bytes", &[]) <= 4000.0);
-    assert!(client.delete_target(TARGET).await.unwrap() > 0);
+    assert!(client.delete(Deletion::Target(TARGET)).await.unwrap() > 0);
     calls.report_measurements(report(hash)).await.unwrap();
 }

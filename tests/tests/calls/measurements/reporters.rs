@@ -1,6 +1,6 @@
 //! Who reported a measurement is kept, shown and used: what a client measured itself comes before what others say of it.
 
-use hlorank_client::{Deletion, v1::Reporter};
+use hlorank_client::v1::Reporter;
 use hlorank_tests::prelude::*;
 
 use super::*;
