@@ -3,7 +3,10 @@
 
 use std::{fs, path::PathBuf};
 
-use hlorank_fuzz::corpus_folder;
+use hlorank_fuzz::{
+    corpus_folder,
+    every_form::{readable_fusions, readable_layouts},
+};
 use hlorank_graph::{
     Configurations, FeatureFile, FeatureGraph, FusionBatch, FusionProgram, GraphFile, GraphSource,
     HloModule, LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph, Measurements,
@@ -363,7 +366,7 @@ fn batches() {
     write(
         "readable_configurations",
         "layout.pb",
-        &batch(Configs::LayoutConfigs(layouts.to_readable(&nodes))),
+        &batch(Configs::LayoutConfigs(readable_layouts(layouts, &nodes))),
     );
     write(
         "delta_configurations",
@@ -386,7 +389,7 @@ fn batches() {
     write(
         "readable_configurations",
         "fusion.pb",
-        &batch(Configs::FusionConfigs(fusions.to_readable(&nodes))),
+        &batch(Configs::FusionConfigs(readable_fusions(&fusions, &nodes))),
     );
     write(
         "packed_configurations",
@@ -425,7 +428,7 @@ fn requests() {
         "layout_readable",
         module_of(&layout),
         slots,
-        Configs::LayoutConfigs(layouts.to_readable(slots)),
+        Configs::LayoutConfigs(readable_layouts(layouts, slots)),
     );
     request(
         "layout_packed",

@@ -10,7 +10,7 @@ use hlorank_graph::{
 use hlorank_proto::v1::{ConfigBatch, config_batch::Configs};
 use prost::{Message as _, bytes::Bytes};
 
-use crate::{fusion::check_kernels, reference};
+use crate::{every_form::forms, fusion::check_kernels, reference};
 
 /// Limits that are small enough for small inputs to reach them.
 pub(crate) const LIMITS: Limits = Limits {
@@ -329,7 +329,7 @@ pub(crate) fn check_forms(configurations: &Configurations) {
         Configurations::FeatureSet(batch) => batch.nodes(),
         Configurations::Tile(_) => 0,
     };
-    for form in configurations.to_forms(&nodes_of(slots)) {
+    for form in forms(configurations, &nodes_of(slots)) {
         let again = read_batch(&form, slots, &LIMITS);
         match (configurations, again) {
             // The tables of the readable form have another order.

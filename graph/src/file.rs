@@ -1,5 +1,7 @@
+#[cfg(unix)]
+use std::os::unix::fs::FileTypeExt as _;
 use std::{
-    fs::{self, FileType},
+    fs,
     io::{self, Read as _},
     path::Path,
 };
@@ -32,7 +34,13 @@ impl GraphFile {
             source,
         };
         let kind = fs::metadata(path).map_err(io_error)?.file_type();
-        if let Some(found) = other_than_file(kind) {
+        #[cfg(unix)]
+        let is_device = kind.is_char_device() || kind.is_block_device();
+        #[cfg(not(unix))]
+        let is_device = false;
+        // A device may block whoever reads it, or never end.
+        if kind.is_dir() || is_device {
+            let found = if is_device { "a device" } else { "a folder" };
             return Err(FileError::NoFile { path: name, found });
         }
         // The size of a file is known before it is read, but that of a pipe is not, and a pipe may
@@ -230,21 +238,6 @@ impl Reader<'_> {
 
 /// Maximum number of bytes that are read from a pipe.
 const MAX_PIPE: u64 = 4 << 30;
-
-fn other_than_file(kind: FileType) -> Option<&'static str> {
-    if kind.is_dir() {
-        return Some("a folder");
-    }
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::FileTypeExt as _;
-        // A device may block whoever reads it, or never end.
-        if kind.is_char_device() || kind.is_block_device() {
-            return Some("a device");
-        }
-    }
-    None
-}
 
 fn read_pipe(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();

@@ -171,6 +171,62 @@ pub(crate) fn least_operands(id: u8) -> usize {
     entry.map_or(0, |(_, least)| usize::from(*least))
 }
 
+/// Opcodes of which an element of the output needs the elements of the operands at the same index.
+const ELEMENTWISE: [&str; 47] = [
+    "abs",
+    "add",
+    "and",
+    "atan2",
+    "cbrt",
+    "ceil",
+    "clamp",
+    "compare",
+    "complex",
+    "convert",
+    "copy",
+    "cosine",
+    "count-leading-zeros",
+    "divide",
+    "erf",
+    "exponential",
+    "exponential-minus-one",
+    "floor",
+    "imag",
+    "is-finite",
+    "log",
+    "log-plus-one",
+    "logistic",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negate",
+    "not",
+    "or",
+    "popcnt",
+    "power",
+    "real",
+    "remainder",
+    "round-nearest-afz",
+    "round-nearest-even",
+    "rsqrt",
+    "select",
+    "shift-left",
+    "shift-right-arithmetic",
+    "shift-right-logical",
+    "sign",
+    "sine",
+    "sqrt",
+    "subtract",
+    "tan",
+    "tanh",
+    "xor",
+];
+
+/// Returns whether an element of the output needs the elements of the operands at the same index alone.
+pub(crate) fn is_elementwise(opcode: &str) -> bool {
+    ELEMENTWISE.contains(&opcode)
+}
+
 /// Returns whether a tuner usually chooses the layouts of nodes with this opcode id: convolution, dot, reshape.
 #[must_use]
 pub fn is_usually_configurable(id: u8) -> bool {

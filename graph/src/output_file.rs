@@ -87,22 +87,13 @@ impl OutputFile {
     }
 }
 
-#[cfg(unix)]
 fn temporary_file(folder: &Path) -> io::Result<NamedTempFile> {
-    use std::os::unix::fs::PermissionsExt as _;
+    let mut file = tempfile::Builder::new();
+    file.prefix(".hlorank-");
     // As any new file: whoever the umask allows may read it.
-    let permissions = Permissions::from_mode(0o666);
-    tempfile::Builder::new()
-        .prefix(".hlorank-")
-        .permissions(permissions)
-        .tempfile_in(folder)
-}
-
-#[cfg(not(unix))]
-fn temporary_file(folder: &Path) -> io::Result<NamedTempFile> {
-    tempfile::Builder::new()
-        .prefix(".hlorank-")
-        .tempfile_in(folder)
+    #[cfg(unix)]
+    file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    file.tempfile_in(folder)
 }
 
 impl Write for OutputFile {

@@ -30,6 +30,7 @@ impl PairCounts {
     /// Counts the pairs in O(n log n) (Knight 1966). Returns `None` if a run time or score is NaN.
     #[must_use]
     pub fn of(outcomes: &[Outcome]) -> Option<Self> {
+        let has_nan = |outcome: &Outcome| outcome.run_time.is_nan() || outcome.score.is_nan();
         if outcomes.iter().any(has_nan) {
             return None;
         }
@@ -83,10 +84,6 @@ impl PairCounts {
         let different_run_times = self.all - self.equal_run_times;
         (different_run_times > 0).then(|| self.concordant() as f64 / different_run_times as f64)
     }
-}
-
-fn has_nan(outcome: &Outcome) -> bool {
-    outcome.run_time.is_nan() || outcome.score.is_nan()
 }
 
 /// Compares run times, and then scores. No number is NaN, and 0 and −0 are equal.

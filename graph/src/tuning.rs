@@ -1,8 +1,7 @@
 //! `TpuGraphs`' files of measured configurations as protobuf: `TuningData` and `ModuleTuningData` (spec §1.1).
 
 use hlorank_proto::tpu_graphs::{
-    ConfigProfile, HloModuleConfig, HloOpConfig, config_profile::Config,
-    layout_config::NodeLayoutConfig,
+    ConfigProfile, HloOpConfig, config_profile::Config, layout_config::NodeLayoutConfig,
 };
 use prost::{Message as _, encoding::decode_varint};
 
@@ -71,93 +70,129 @@ impl<'a> TuningModule<'a> {
         &self,
         limits: &Limits,
     ) -> Result<Option<Measurements>, ConfigurationError> {
+        let slots = self.configurable.len();
         match self.task() {
-            Task::Tile => self.tiles(limits),
-            Task::Fusion => self.fusions(limits),
+            Task::Tile => {
+                let mut batch = TileBatch::default();
+                // The reference counts a tile only from 2 ns.
+                let measured = self.measured(2, |_, config| {
+                    let Config::OpConfig(HloOpConfig {
+                        tile_size_config: Some(tile),
+                    }) = config
+                    else {
+                        return Ok(false);
+                    };
+                    batch.push((&tile).into(), limits).map(|()| true)
+                })?;
+                let batch = || Ok(batch.into());
+                let mut measurements = self.measurements_of(measured, batch)?;
+                // The reference divides each time by that of the default of its kernel, which makes
+                // times of different kernels comparable.
+                if let Some(measurements) = &mut measurements {
+                    let run_times = &measurements.run_times;
+                    let default = measurements.default.map(|default| run_times[default]);
+                    measurements.normalizers = default.map(|time| vec![time; run_times.len()]);
+                }
+                Ok(measurements)
+            }
+            Task::Fusion => {
+                let mut fused = Vec::new();
+                let measured = self.measured(1, |_, config| {
+                    if let Config::ModuleConfig(config) = config
+                        && let Some(bits) = config.fusion_config.map(|config| config.fused)
+                        && bits.len() == row_bytes(slots)
+                    {
+                        fused.extend_from_slice(&bits);
+                        return Ok(true);
+                    }
+                    Ok(false)
+                })?;
+                let configs = measured.numbers.len();
+                let batch = || Ok(FusionBatch::new(configs, slots, fused, limits)?.into());
+                self.measurements_of(measured, batch)
+            }
             // `task` tells no other kind: its files are npz.
-            _ => self.layouts(limits),
-        }
-    }
-
-    /// Reads the runs that succeeded and took at least `least` nanoseconds.
-    fn runs(&self, least: i64) -> impl Iterator<Item = Run> {
-        self.runs
-            .iter()
-            .enumerate()
-            .filter_map(move |(number, run)| Run::read(number, run, least))
-    }
-
-    fn layouts(&self, limits: &Limits) -> Result<Option<Measurements>, ConfigurationError> {
-        let slots = self.configurable.len();
-        let mut builder = LayoutBatchBuilder::new(slots, *limits);
-        let mut measured = Measured::default();
-        for run in self.runs(1) {
-            let Config::ModuleConfig(config) = &run.config else {
-                continue;
-            };
-            let Some(entries) = layout_entries(run.number, config, slots) else {
-                continue;
-            };
-            builder.push(&entries?)?;
-            measured.push(&run);
-        }
-        if measured.run_times.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(measured.finish(
-            Configurations::Layout(builder.build()?),
-            self.runs.len(),
-        )))
-    }
-
-    fn fusions(&self, limits: &Limits) -> Result<Option<Measurements>, ConfigurationError> {
-        let slots = self.configurable.len();
-        let mut fused = Vec::new();
-        let mut measured = Measured::default();
-        for run in self.runs(1) {
-            // Runs that do not fit the graph count as skipped.
-            if let Config::ModuleConfig(config) = &run.config
-                && let Some(bits) = config.fusion_config.as_ref().map(|config| &config.fused)
-                && bits.len() == row_bytes(slots)
-            {
-                fused.extend_from_slice(bits);
-                measured.push(&run);
+            _ => {
+                let mut builder = LayoutBatchBuilder::new(slots, *limits);
+                let measured = self.measured(1, |number, config| {
+                    let Config::ModuleConfig(config) = config else {
+                        return Ok(false);
+                    };
+                    let nodes = config.layout_config.map(|config| config.nodes);
+                    let Some(nodes) = nodes.filter(|nodes| nodes.len() == slots) else {
+                        return Ok(false);
+                    };
+                    let entry = |(slot, node): (usize, &NodeLayoutConfig)| {
+                        // A layout has six features per tensor, so further dimensions are dropped.
+                        let tensors = node.tensors.iter();
+                        let tensors = tensors.map(|one| &one.dims[..one.dims.len().min(6)]);
+                        let what = || format!("run {number}, slot {slot}");
+                        LayoutEntry::from_tensors_of(tensors, what)
+                    };
+                    let entries = nodes.iter().enumerate().map(entry);
+                    let entries: Vec<LayoutEntry> = entries.collect::<Result<_, _>>()?;
+                    builder.push(&entries).map(|()| true)
+                })?;
+                self.measurements_of(measured, || Ok(builder.build()?.into()))
             }
         }
-        let configs = measured.run_times.len();
-        if configs == 0 {
-            return Ok(None);
-        }
-        let batch = FusionBatch::new(configs, slots, fused, limits)?;
-        Ok(Some(
-            measured.finish(Configurations::Fusion(batch), self.runs.len()),
-        ))
     }
 
-    fn tiles(&self, limits: &Limits) -> Result<Option<Measurements>, ConfigurationError> {
-        let mut batch = TileBatch::default();
+    /// Reads the runs that succeeded and took at least `least` nanoseconds. `push` takes the number and the configuration of a
+    /// run, and returns whether it fits the graph.
+    fn measured(
+        &self,
+        least: i64,
+        mut push: impl FnMut(usize, Config) -> Result<bool, ConfigurationError>,
+    ) -> Result<Measured, ConfigurationError> {
         let mut measured = Measured::default();
-        // The reference counts a tile only from 2 ns.
-        for run in self.runs(2) {
-            let Config::OpConfig(HloOpConfig {
-                tile_size_config: Some(tile),
-            }) = &run.config
+        for (number, run) in self.runs.iter().enumerate() {
+            let run = ConfigProfile::decode(*run).ok().filter(|run| !run.error);
+            let Some(ConfigProfile {
+                config: Some(config),
+                profile: Some(profile),
+                is_default,
+                ..
+            }) = run
             else {
                 continue;
             };
-            batch.push(tile.into(), limits)?;
-            measured.push(&run);
+            let time = profile.compute_time_ns;
+            if time < least || !push(number, config)? {
+                continue;
+            }
+            if is_default {
+                // Several runs may be marked; the first one is the default.
+                measured.default.get_or_insert(measured.run_times.len());
+            }
+            measured.numbers.push(number);
+            measured.run_times.push(time);
         }
-        if measured.run_times.is_empty() {
+        Ok(measured)
+    }
+
+    /// Returns the measurements of runs whose batch `batch` makes; `None` if there are no runs.
+    fn measurements_of(
+        &self,
+        measured: Measured,
+        batch: impl FnOnce() -> Result<Configurations, ConfigurationError>,
+    ) -> Result<Option<Measurements>, ConfigurationError> {
+        let Measured {
+            numbers,
+            run_times,
+            default,
+        } = measured;
+        if run_times.is_empty() {
             return Ok(None);
         }
-        let mut measurements = measured.finish(Configurations::Tile(batch), self.runs.len());
-        // The reference divides each time by that of the default of its kernel, which makes times
-        // of different kernels comparable.
-        let run_times = &measurements.run_times;
-        let default = measurements.default.map(|default| run_times[default]);
-        measurements.normalizers = default.map(|time| vec![time; run_times.len()]);
-        Ok(Some(measurements))
+        Ok(Some(Measurements {
+            configurations: batch()?,
+            numbers,
+            skipped: self.runs.len() - run_times.len(),
+            run_times,
+            normalizers: None,
+            default,
+        }))
     }
 }
 
@@ -177,74 +212,10 @@ fn packed(mut bytes: &[u8]) -> Result<Vec<u64>, GraphError> {
     Ok(values)
 }
 
-/// A run that succeeded.
-struct Run {
-    number: usize,
-    config: Config,
-    time: i64,
-    is_default: bool,
-}
-
-impl Run {
-    /// Returns `None` for a run that failed, or that took less than `least` nanoseconds.
-    fn read(number: usize, bytes: &[u8], least: i64) -> Option<Self> {
-        let run = ConfigProfile::decode(bytes).ok().filter(|run| !run.error)?;
-        let time = run
-            .profile
-            .map(|profile| profile.compute_time_ns)
-            .filter(|time| *time >= least)?;
-        Some(Self {
-            number,
-            config: run.config?,
-            time,
-            is_default: run.is_default,
-        })
-    }
-}
-
-/// Reads one entry per slot; `None` if the run lists another number of nodes.
-fn layout_entries(
-    run: usize,
-    config: &HloModuleConfig,
-    slots: usize,
-) -> Option<Result<Vec<LayoutEntry>, ConfigurationError>> {
-    let nodes = &config.layout_config.as_ref()?.nodes;
-    let entry = |(slot, node): (usize, &NodeLayoutConfig)| {
-        let tensors = node
-            .tensors
-            .iter()
-            // A layout has six features per tensor, so further dimensions are dropped.
-            .map(|tensor| &tensor.dims[..tensor.dims.len().min(6)]);
-        LayoutEntry::from_tensors_of(tensors, || format!("run {run}, slot {slot}"))
-    };
-    (nodes.len() == slots).then(|| nodes.iter().enumerate().map(entry).collect())
-}
-
+/// The runs that were measured and fit the graph.
 #[derive(Default)]
 struct Measured {
     numbers: Vec<usize>,
     run_times: Vec<i64>,
     default: Option<usize>,
-}
-
-impl Measured {
-    fn push(&mut self, run: &Run) {
-        if run.is_default {
-            // Several runs may be marked; the first one is the default.
-            self.default.get_or_insert(self.run_times.len());
-        }
-        self.numbers.push(run.number);
-        self.run_times.push(run.time);
-    }
-
-    fn finish(self, configurations: Configurations, runs: usize) -> Measurements {
-        Measurements {
-            configurations,
-            numbers: self.numbers,
-            skipped: runs - self.run_times.len(),
-            run_times: self.run_times,
-            normalizers: None,
-            default: self.default,
-        }
-    }
 }

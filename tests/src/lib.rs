@@ -5,6 +5,8 @@ mod answering;
 mod artifacts;
 pub mod attackers;
 mod data;
+#[path = "../../graph/tests/graphs/forms.rs"]
+pub mod every_form;
 mod feature_set;
 mod figure;
 mod load;
@@ -33,12 +35,13 @@ mod synthetic;
 pub use answering::{AnsweringServer, Answers, valid_ranking};
 pub use artifacts::{Artifacts, golden_cases};
 pub use data::{HLO_FIXTURES, fixture, modules, onnxruntime, repository, shared, texts};
+pub use every_form::forms;
 pub use feature_set::{FeatureSetModel, Loops};
 pub use figure::{Figure, Target, call_times, times};
 pub use load::{Answer, Load, Question};
 pub use measured::{
-    adapt, configurations, forms, measured_graph_of, measured_graphs, measured_graphs_of, outcomes,
-    pairs, part, rank_measured, read_graphs, reasons, run_times, seconds_of, some_of,
+    adapt, configurations, measured_graph_of, measured_graphs, measured_graphs_of, outcomes, pairs,
+    part, rank_measured, read_graphs, reasons, run_times, seconds_of, some_of,
 };
 pub use memory::{peak_bytes, reset_peak, resident_bytes};
 pub use model::{SMALL_TILE_MODEL, TILE_MODEL, load_model, models};

@@ -12,7 +12,6 @@ use hlorank_client::{
     quality::{Outcome, PairCounts},
 };
 use hlorank_graph::{Configurations, GraphFile, Limits, MeasuredGraph, Task};
-use hlorank_proto::v1::config_batch::Configs;
 
 use crate::fixture;
 
@@ -57,11 +56,6 @@ pub fn part(
     chosen: impl IntoIterator<Item = usize>,
 ) -> Configurations {
     configurations.select(&chosen.into_iter().collect::<Vec<_>>())
-}
-
-/// Returns a batch in every wire form of its kind.
-pub fn forms(configurations: &Configurations, configurable: &[u32]) -> Vec<Configs> {
-    configurations.to_forms(configurable)
 }
 
 /// Reads the measured graphs of a task.

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use crate::{
     Target,
+    every_form::readable_layouts,
     mutate::mutate_bytes,
     reading::{LIMITS, check_error, check_forms, check_graph},
 };
@@ -145,8 +146,8 @@ fn check_same(again: &Configurations, measured: &Configurations) {
         (Configurations::Layout(again), Configurations::Layout(measured)) => {
             let nodes: Vec<u32> = (0..).take(measured.slots()).collect();
             assert_eq!(
-                again.to_readable(&nodes),
-                measured.to_readable(&nodes),
+                readable_layouts(again, &nodes),
+                readable_layouts(measured, &nodes),
                 "layouts of what was written"
             );
         }

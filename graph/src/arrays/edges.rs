@@ -50,22 +50,14 @@ fn find_cycle(nodes: usize, edges: &[[u32; 2]]) -> Option<u32> {
         }
     }
     let (left, _) = (0..).zip(&consumers).find(|(_, count)| **count > 0)?;
-    Some(node_on_cycle(left, edges, &consumers))
-}
-
-/// Returns a node on a cycle. Every remaining node has a remaining consumer, so following the consumers from `left`
-/// ends on a cycle.
-fn node_on_cycle(left: u32, edges: &[[u32; 2]], consumers: &[u32]) -> u32 {
-    let mut consumer_of = vec![left; consumers.len()];
-    for [consumer, producer] in edges
-        .iter()
-        .filter(|[consumer, _]| consumers[*consumer as usize] > 0)
-    {
+    // Every remaining node has a remaining consumer, so following the consumers from `left` ends on
+    // a cycle.
+    let mut consumer_of = vec![left; nodes];
+    let is_left = |[consumer, _]: &&[u32; 2]| consumers[*consumer as usize] > 0;
+    for [consumer, producer] in edges.iter().filter(is_left) {
         consumer_of[*producer as usize] = *consumer;
     }
     // After as many steps as there are nodes, the walk has passed some node twice, so it is on a
     // cycle.
-    consumers
-        .iter()
-        .fold(left, |node, _| consumer_of[node as usize])
+    Some((0..nodes).fold(left, |node, _| consumer_of[node as usize]))
 }

@@ -5,7 +5,6 @@ use prost::encoding::decode_varint;
 
 use super::{
     distinct::Distinct,
-    encoded_form::EncodedForm,
     rows::{ConfigInput, RowFinder},
 };
 use crate::{ConfigurationError, Graph, Limits, SegmentedGraph, Task};
@@ -46,9 +45,6 @@ pub trait Batch: Debug + Send + Sync {
     /// The row of one configuration in an npz file: the columns of one slot or node after the other.
     fn feature_row(&self, config: usize) -> Vec<f32>;
 
-    /// Writes every wire form that can hold the batch; `configurable` holds the node of each slot.
-    fn to_forms(&self, configurable: &[u32]) -> Vec<Configs>;
-
     /// Writes the wire form that takes the fewest bytes.
     fn to_smallest_form(&self) -> Configs;
 
@@ -64,11 +60,11 @@ pub trait Batch: Debug + Send + Sync {
 
 /// How batches of one kind are read: from messages, files and stores. [`Batch`] is what they are asked once they are read.
 pub(super) trait ReadBatch: Batch + Sized + 'static {
-    /// The wire forms, each of which is a field of `ConfigBatch`.
-    const FORMS: &'static [EncodedForm<Self>];
+    /// Reads the rows of an npz file.
+    type Rows: FeatureRows<Self>;
 
     /// Starts reading the rows of an npz file, for a graph with this many slots.
-    fn feature_rows(slots: usize, limits: Limits) -> Box<dyn FeatureRows<Self>>;
+    fn feature_rows(slots: usize, limits: Limits) -> Self::Rows;
 
     /// Reads configurations of one graph that [`Batch::canonical`] wrote, at least one.
     fn from_canonical<'a>(
@@ -78,12 +74,12 @@ pub(super) trait ReadBatch: Batch + Sized + 'static {
 }
 
 /// Reads the configurations of an npz file row by row, into batches of one kind.
-pub(crate) trait FeatureRows<Batch> {
+pub(super) trait FeatureRows<Batch> {
     /// Adds the next configuration.
-    fn push(&mut self, row: &[f32]) -> Result<(), ConfigurationError>;
+    fn push_row(&mut self, row: &[f32]) -> Result<(), ConfigurationError>;
 
     /// Returns the configurations; fails if there are none and the kind does not allow that.
-    fn finish(self: Box<Self>) -> Result<Batch, ConfigurationError>;
+    fn finish(self) -> Result<Batch, ConfigurationError>;
 }
 
 /// Reads the next number from the bytes of a configuration.

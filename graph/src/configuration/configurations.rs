@@ -4,7 +4,6 @@ use std::ops::Deref;
 
 use super::{
     batch::{Batch, FeatureRows, ReadBatch},
-    encoded_form::FormFacts,
     feature_set::NodeFeatureBatch,
     fusion::FusionBatch,
     layout::LayoutBatch,
@@ -12,14 +11,6 @@ use super::{
     tile::TileBatch,
 };
 use crate::{ConfigurationError, Kind, Limits, Scope, SegmentedGraph, Task, program::row_bytes};
-
-/// A wire form, among those of its kind.
-#[derive(Clone, Copy)]
-pub(super) struct WireForm {
-    pub(super) task: Task,
-    position: usize,
-    pub(super) facts: &'static FormFacts,
-}
 
 /// Defines [`Configurations`] of these kinds. Each is named as its [`Task`] is.
 macro_rules! kinds {
@@ -73,49 +64,20 @@ macro_rules! kinds {
             }
         }
 
-        impl WireForm {
-            /// Returns the form with this field of a `ConfigBatch`, if there is one.
-            pub(super) fn of_field(number: u32) -> Option<Self> {
-                // Field numbers are unique among all kinds, because all forms are fields of one
-                // message.
-                $(if let Some(position) = position::<$batch>(number) {
-                    return Some(Self {
-                        task: Task::$kind,
-                        position,
-                        facts: &<$batch>::FORMS[position].facts,
-                    });
-                })*
-                None
-            }
-
-            /// Reads and checks the configurations of an encoded message; `configurable` holds the node of each slot.
-            pub(super) fn read(
-                &self,
-                message: &[u8],
-                configurable: &[u32],
-                limits: &Limits,
-            ) -> Result<Configurations, ConfigurationError> {
-                // The position is one of this kind, because only `of_field` makes forms.
-                match self.task {
-                    $(Task::$kind => {
-                        let form = &<$batch>::FORMS[self.position];
-                        (form.read)(message, configurable, limits).map(Configurations::$kind)
-                    })*
-                }
-            }
-        }
-
-        /// Starts reading the rows of an npz file with configurations of a task, for a graph with this many slots.
-        pub(crate) fn feature_rows(
+        /// Reads configurations of a task from the rows of an npz file, for a graph with this many slots. `visit` calls its argument
+        /// with each row.
+        pub(crate) fn read_feature_rows<E>(
             task: Task,
             slots: usize,
             limits: Limits,
-        ) -> Box<dyn FeatureRows<Configurations>> {
+            visit: impl FnOnce(&mut dyn FnMut(&[f32]) -> Result<(), ConfigurationError>) -> Result<(), E>,
+        ) -> Result<Result<Configurations, ConfigurationError>, E> {
             match task {
-                $(Task::$kind => Box::new(OfKind {
-                    rows: <$batch>::feature_rows(slots, limits),
-                    kind: Configurations::$kind,
-                }),)*
+                $(Task::$kind => {
+                    let mut rows = <$batch>::feature_rows(slots, limits);
+                    visit(&mut |row| rows.push_row(row))?;
+                    Ok(rows.finish().map(Configurations::$kind))
+                })*
             }
         }
     };
@@ -137,26 +99,6 @@ impl Deref for Configurations {
 
     fn deref(&self) -> &Self::Target {
         self.batch()
-    }
-}
-
-fn position<B: ReadBatch>(number: u32) -> Option<usize> {
-    B::FORMS.iter().position(|form| form.facts.number == number)
-}
-
-/// Rows whose batch becomes [`Configurations`].
-struct OfKind<B> {
-    rows: Box<dyn FeatureRows<B>>,
-    kind: fn(B) -> Configurations,
-}
-
-impl<B> FeatureRows<Configurations> for OfKind<B> {
-    fn push(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
-        self.rows.push(row)
-    }
-
-    fn finish(self: Box<Self>) -> Result<Configurations, ConfigurationError> {
-        self.rows.finish().map(self.kind)
     }
 }
 

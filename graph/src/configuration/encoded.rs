@@ -6,18 +6,122 @@ use hlorank_proto::v1::{ConfigBatch, config_batch::Configs};
 use prost::Message as _;
 
 use super::{
-    configurations::{Configurations, WireForm},
-    encoded_form::EncodedSize,
+    checks::EncodedSize, configurations::Configurations, feature_set, fusion, layout, tile,
 };
 use crate::{
     ConfigurationError, Limits, Scope, Task,
-    wire::{Fields, Payload, WireError},
+    wire::{Fields, Payload, WireError, count_messages, count_numbers, last_number, uint32},
 };
+
+/// A wire form of a kind of configurations, which is read without being decoded first.
+struct WireForm {
+    /// Number and name of its field in a `ConfigBatch`.
+    field: (u32, &'static str),
+    task: Task,
+    /// Returns the number of configurations that an encoded message claims to have.
+    count: fn(&[u8]) -> Result<usize, WireError>,
+    /// Reads and checks the configurations of an encoded message; the second argument holds the node of each slot.
+    read: fn(&[u8], &[u32], &Limits) -> Result<Configurations, ConfigurationError>,
+}
+
+static FORMS: [WireForm; 10] = [
+    WireForm {
+        field: (1, "layout_configs"),
+        task: Task::Layout,
+        count: first_messages,
+        read: |message, nodes, limits| {
+            layout::wire::read_readable(message, nodes, limits).map(Configurations::Layout)
+        },
+    },
+    WireForm {
+        field: (2, "packed_layout_configs"),
+        task: Task::Layout,
+        count: first_number,
+        read: |message, nodes, limits| {
+            layout::wire::read_packed(message, nodes, limits).map(Configurations::Layout)
+        },
+    },
+    WireForm {
+        field: (3, "delta_layout_configs"),
+        task: Task::Layout,
+        count: |message| count_numbers(message, layout::wire::CHANGE_COUNTS),
+        read: |message, nodes, limits| {
+            layout::wire::read_delta(message, nodes, limits).map(Configurations::Layout)
+        },
+    },
+    WireForm {
+        field: (4, "tile_configs"),
+        task: Task::Tile,
+        count: first_messages,
+        read: |message, _, limits| {
+            tile::wire::read_readable(message, limits).map(Configurations::Tile)
+        },
+    },
+    WireForm {
+        field: (5, "packed_tile_configs"),
+        task: Task::Tile,
+        count: first_number,
+        read: |message, _, limits| {
+            tile::wire::read_packed(message, limits).map(Configurations::Tile)
+        },
+    },
+    WireForm {
+        field: (6, "fusion_configs"),
+        task: Task::Fusion,
+        count: first_messages,
+        read: |message, nodes, limits| {
+            fusion::wire::read_readable(message, nodes, limits).map(Configurations::Fusion)
+        },
+    },
+    WireForm {
+        field: (7, "packed_fusion_configs"),
+        task: Task::Fusion,
+        count: first_number,
+        read: |message, nodes, limits| {
+            fusion::wire::read_packed(message, nodes, limits).map(Configurations::Fusion)
+        },
+    },
+    WireForm {
+        field: (8, "delta_fusion_configs"),
+        task: Task::Fusion,
+        count: |message| count_numbers(message, fusion::wire::CHANGE_COUNTS),
+        read: |message, nodes, limits| {
+            fusion::wire::read_delta(message, nodes, limits).map(Configurations::Fusion)
+        },
+    },
+    WireForm {
+        field: (9, "node_feature_configs"),
+        task: Task::FeatureSet,
+        count: first_number,
+        read: |message, nodes, limits| {
+            feature_set::wire::read(message, nodes, limits).map(Configurations::FeatureSet)
+        },
+    },
+    WireForm {
+        field: (10, "parameter_configs"),
+        task: Task::FeatureSet,
+        count: first_messages,
+        read: |message, nodes, limits| {
+            feature_set::wire::read_parameters(message, nodes, limits)
+                .map(Configurations::FeatureSet)
+        },
+    },
+];
+
+/// Counts the messages of the first field, which are the configurations of a readable form.
+fn first_messages(message: &[u8]) -> Result<usize, WireError> {
+    count_messages(message, 1)
+}
+
+/// Returns the number in the first field, which is the number of configurations of a packed form.
+fn first_number(message: &[u8]) -> Result<usize, WireError> {
+    Ok(uint32(last_number(message, 1)?) as usize)
+}
 
 /// A batch of configurations in one of its wire forms, before it is read and checked.
 #[derive(Clone)]
 pub struct EncodedBatch {
-    form: WireForm,
+    form: &'static WireForm,
     message: Bytes,
     count: usize,
 }
@@ -29,7 +133,7 @@ impl EncodedBatch {
         let mut found = None;
         for field in Fields::of(batch) {
             let (number, payload) = field?;
-            let Some(form) = WireForm::of_field(number) else {
+            let Some(form) = FORMS.iter().find(|form| form.field.0 == number) else {
                 continue;
             };
             let Payload::Bytes(message) = payload else {
@@ -39,7 +143,7 @@ impl EncodedBatch {
             if found.is_some() {
                 return Err(ConfigurationError::SeveralForms);
             }
-            let count = (form.facts.count)(message)?;
+            let count = (form.count)(message)?;
             found = Some(Self {
                 form,
                 // A view of the batch, which may be megabytes long.
@@ -59,7 +163,7 @@ impl EncodedBatch {
     /// Name of the field that holds it.
     #[must_use]
     pub fn field(&self) -> &'static str {
-        self.form.facts.field
+        self.form.field.1
     }
 
     /// Number of configurations that the message claims to have.
@@ -71,10 +175,7 @@ impl EncodedBatch {
     /// Number of columns of a node that the message claims to have, if they are of a feature set.
     #[must_use]
     pub fn columns(&self) -> Option<usize> {
-        self.form
-            .facts
-            .columns
-            .map(|columns| columns(&self.message))
+        (self.task() == Task::FeatureSet).then(|| feature_set::wire::columns(&self.message))
     }
 
     /// Maximum number of bytes that [`Self::read`] takes beside the message, for a graph with this many slots.
@@ -85,7 +186,12 @@ impl EncodedBatch {
             configs: self.count,
             slots,
         };
-        (self.form.facts.read_bytes)(&size, limits)
+        match self.task() {
+            Task::Layout => layout::wire::read_bytes(&size, limits),
+            Task::Tile => tile::wire::read_bytes(&size, limits),
+            Task::Fusion => fusion::wire::read_bytes(&size, limits),
+            Task::FeatureSet => feature_set::wire::read_bytes(&size, limits),
+        }
     }
 
     /// Reads and checks the configurations against a graph of this task; `configurable` holds the node of each of its
@@ -110,7 +216,7 @@ impl EncodedBatch {
                 Scope::Kernel | Scope::EveryNode => {}
             }
         }
-        self.form.read(&self.message, configurable, limits)
+        (self.form.read)(&self.message, configurable, limits)
     }
 }
 

@@ -45,21 +45,22 @@ impl<'a> Cutter<'a> {
             .iter()
             .map(|&position| self.pruned.nodes[position as usize])
             .collect();
-        let (configurable, slots) = self.configurable(&nodes);
+        let slots = (0..)
+            .zip(&nodes)
+            .filter_map(|(local, node)| Some((local, *self.slot_of_node.get(node)?)));
+        let (configurable, slots) = slots.unzip();
         let edges = self.edges(piece);
         let segment = self.segment(&nodes, edges, configurable);
+        let number = self.segment_of_digest.entry(segment.digest);
+        let segment = *number.or_insert_with(|| {
+            self.segments.push(segment);
+            self.segments.len() - 1
+        });
         Occurrence {
-            segment: self.intern(segment),
+            segment,
             slots,
             nodes,
         }
-    }
-
-    fn configurable(&self, nodes: &[u32]) -> (Vec<u16>, Vec<usize>) {
-        let slots = (0..)
-            .zip(nodes)
-            .filter_map(|(local, node)| Some((local, *self.slot_of_node.get(node)?)));
-        slots.unzip()
     }
 
     /// Edges of a piece as local positions, sorted.
@@ -102,16 +103,6 @@ impl<'a> Cutter<'a> {
         };
         segment.digest = segment.compute_digest();
         segment
-    }
-
-    fn intern(&mut self, segment: Segment) -> usize {
-        *self
-            .segment_of_digest
-            .entry(segment.digest)
-            .or_insert_with(|| {
-                self.segments.push(segment);
-                self.segments.len() - 1
-            })
     }
 }
 

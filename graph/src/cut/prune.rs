@@ -27,12 +27,9 @@ impl Pruned {
 #[must_use]
 pub fn prune(graph: &Graph) -> Pruned {
     match graph.task().kind().scope {
-        Scope::Kernel | Scope::Program | Scope::EveryNode => Pruned::whole(graph),
-        Scope::Nodes => prune_around_configurable(graph),
+        Scope::Kernel | Scope::Program | Scope::EveryNode => return Pruned::whole(graph),
+        Scope::Nodes => {}
     }
-}
-
-fn prune_around_configurable(graph: &Graph) -> Pruned {
     let mut kept = vec![false; graph.len()];
     mark(graph.configurable(), &mut kept);
     // Edges are chosen while only configurable nodes are marked, or edges between two of their
@@ -40,20 +37,9 @@ fn prune_around_configurable(graph: &Graph) -> Pruned {
     let touches = |edge: &&[u32; 2]| edge.iter().any(|&node| kept[node as usize]);
     let edges: Vec<[u32; 2]> = graph.edges().iter().filter(touches).copied().collect();
     mark(edges.as_flattened(), &mut kept);
-    renumbered(&kept, edges)
-}
-
-fn mark(nodes: &[u32], marks: &mut [bool]) {
-    for &node in nodes {
-        marks[node as usize] = true;
-    }
-}
-
-/// Returns the nodes that are kept, and edges between them as positions among those.
-fn renumbered(kept: &[bool], edges: Vec<[u32; 2]>) -> Pruned {
     let mut positions = vec![0; kept.len()];
     let mut nodes = Vec::new();
-    for (node, _) in (0..).zip(kept).filter(|(_, kept)| **kept) {
+    for (node, _) in (0..).zip(kept).filter(|(_, kept)| *kept) {
         positions[node as usize] = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
         nodes.push(node);
     }
@@ -63,6 +49,12 @@ fn renumbered(kept: &[bool], edges: Vec<[u32; 2]>) -> Pruned {
         .map(|edge| edge.map(|node| positions[node as usize]))
         .collect();
     Pruned { nodes, edges }
+}
+
+fn mark(nodes: &[u32], marks: &mut [bool]) {
+    for &node in nodes {
+        marks[node as usize] = true;
+    }
 }
 
 #[cfg(test)]

@@ -14,45 +14,10 @@ pub(crate) fn featurize(
     columns.flag(is_root);
     // The column of the element size in bits is 0 throughout the official data.
     columns.value(0);
-    write_shape(instruction, &mut columns);
-    columns.value(instruction.parameter_number);
-    let dimensions = columns.sequence(6, &instruction.dimensions);
-    write_window(instruction, &mut columns);
-    let [input_spatial, kernel_spatial] = write_convolution(instruction, &mut columns);
-    columns.value(instruction.feature_group_count);
-    columns.value(instruction.batch_group_count);
-    write_slices(instruction, &mut columns);
-    write_padding(instruction, &mut columns);
-    columns.flag(instruction.is_stable);
-    let minor_to_major = columns.sequence(6, minor_to_major(instruction));
-    SequenceLengths([dimensions, input_spatial, kernel_spatial, minor_to_major])
-}
-
-fn minor_to_major(instruction: &HloInstructionProto) -> &[i64] {
     let shape = instruction.shape.as_ref();
-    let layout = shape.and_then(|shape| shape.layout.as_ref());
-    layout.map_or(&[], |layout| &layout.minor_to_major)
-}
-
-fn write_shape(instruction: &HloInstructionProto, columns: &mut Columns<'_>) {
-    let shape = instruction.shape.as_ref();
-    columns.one_hot(
-        19,
-        element_type_slot(shape.map_or(0, |shape| shape.element_type)),
-    );
-    columns.aggregate(
-        6,
-        shape
-            .into_iter()
-            .flat_map(|shape| &shape.dimensions)
-            .copied(),
-    );
-    columns.count(shape.map_or(0, |shape| shape.tuple_shapes.len()));
-}
-
-/// Returns the one-hot slot of an `xla.PrimitiveType`. Types that are newer than `TpuGraphs` have none.
-fn element_type_slot(element_type: i32) -> Option<usize> {
-    match element_type {
+    let element_type = shape.map_or(0, |shape| shape.element_type);
+    // The one-hot slot of an `xla.PrimitiveType`. Types that are newer than `TpuGraphs` have none.
+    let slot = match element_type {
         0..=12 => usize::try_from(element_type).ok(),
         16 => Some(13), // BF16
         15 => Some(14), // C64
@@ -61,7 +26,44 @@ fn element_type_slot(element_type: i32) -> Option<usize> {
         14 => Some(17), // OPAQUE
         17 => Some(18), // TOKEN
         _ => None,
+    };
+    if let (slots, Some(slot)) = (columns.take(19), slot) {
+        slots[slot] = 1.0;
     }
+    let sizes = shape.map_or(&[][..], |shape| &shape.dimensions);
+    columns.aggregate(6, sizes.iter().copied());
+    columns.count(shape.map_or(0, |shape| shape.tuple_shapes.len()));
+    columns.value(instruction.parameter_number);
+    let dimensions = columns.sequence(6, &instruction.dimensions);
+    write_window(instruction, &mut columns);
+    // An instruction that is no convolution has zeros in these columns, and no used places.
+    let absent = ConvolutionDimensionNumbers::default();
+    let numbers = instruction.convolution_dimension_numbers.as_ref();
+    let numbers = numbers.unwrap_or(&absent);
+    columns.value(numbers.input_batch_dimension);
+    columns.value(numbers.input_feature_dimension);
+    let input_spatial = columns.sequence(4, &numbers.input_spatial_dimensions);
+    columns.value(numbers.kernel_input_feature_dimension);
+    columns.value(numbers.kernel_output_feature_dimension);
+    let kernel_spatial = columns.sequence(4, &numbers.kernel_spatial_dimensions);
+    columns.value(numbers.output_batch_dimension);
+    columns.value(numbers.output_feature_dimension);
+    columns.value(instruction.feature_group_count);
+    columns.value(instruction.batch_group_count);
+    let slices = &instruction.slice_dimensions;
+    columns.aggregate(2, slices.iter().map(|slice| slice.start));
+    columns.aggregate(2, slices.iter().map(|slice| slice.stride));
+    columns.aggregate(2, slices.iter().map(|slice| slice.limit));
+    columns.aggregate(2, instruction.dynamic_slice_sizes.iter().copied());
+    let padding = instruction.padding_config.as_ref();
+    let padding = padding.map_or(&[][..], |padding| &padding.dimensions);
+    columns.aggregate(2, padding.iter().map(|one| one.edge_padding_low));
+    columns.aggregate(2, padding.iter().map(|one| one.edge_padding_high));
+    columns.flag(instruction.is_stable);
+    let layout = shape.and_then(|shape| shape.layout.as_ref());
+    let order = layout.map_or(&[][..], |layout| &layout.minor_to_major);
+    let minor_to_major = columns.sequence(6, order);
+    SequenceLengths([dimensions, input_spatial, kernel_spatial, minor_to_major])
 }
 
 fn write_window(instruction: &HloInstructionProto, columns: &mut Columns<'_>) {
@@ -83,47 +85,6 @@ fn write_window(instruction: &HloInstructionProto, columns: &mut Columns<'_>) {
     columns.flags(
         6,
         dimensions.iter().map(|dimension| dimension.window_reversal),
-    );
-}
-
-fn write_convolution(instruction: &HloInstructionProto, columns: &mut Columns<'_>) -> [u8; 2] {
-    // An instruction that is no convolution has zeros in these columns, and no used places.
-    let absent = ConvolutionDimensionNumbers::default();
-    let numbers = instruction
-        .convolution_dimension_numbers
-        .as_ref()
-        .unwrap_or(&absent);
-    columns.value(numbers.input_batch_dimension);
-    columns.value(numbers.input_feature_dimension);
-    let input_spatial = columns.sequence(4, &numbers.input_spatial_dimensions);
-    columns.value(numbers.kernel_input_feature_dimension);
-    columns.value(numbers.kernel_output_feature_dimension);
-    let kernel_spatial = columns.sequence(4, &numbers.kernel_spatial_dimensions);
-    columns.value(numbers.output_batch_dimension);
-    columns.value(numbers.output_feature_dimension);
-    [input_spatial, kernel_spatial]
-}
-
-fn write_slices(instruction: &HloInstructionProto, columns: &mut Columns<'_>) {
-    let slices = &instruction.slice_dimensions;
-    columns.aggregate(2, slices.iter().map(|slice| slice.start));
-    columns.aggregate(2, slices.iter().map(|slice| slice.stride));
-    columns.aggregate(2, slices.iter().map(|slice| slice.limit));
-    columns.aggregate(2, instruction.dynamic_slice_sizes.iter().copied());
-}
-
-fn write_padding(instruction: &HloInstructionProto, columns: &mut Columns<'_>) {
-    let padding = instruction
-        .padding_config
-        .as_ref()
-        .map_or(&[][..], |padding| &padding.dimensions);
-    columns.aggregate(
-        2,
-        padding.iter().map(|dimension| dimension.edge_padding_low),
-    );
-    columns.aggregate(
-        2,
-        padding.iter().map(|dimension| dimension.edge_padding_high),
     );
 }
 
@@ -175,13 +136,6 @@ impl Columns<'_> {
 
     fn count(&mut self, count: usize) {
         self.value(i64::try_from(count).unwrap_or(i64::MAX));
-    }
-
-    fn one_hot(&mut self, width: usize, slot: Option<usize>) {
-        let slots = self.take(width);
-        if let Some(slot) = slot {
-            slots[slot] = 1.0;
-        }
     }
 
     /// `AGG(width)` of spec §4.

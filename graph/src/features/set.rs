@@ -31,12 +31,6 @@ impl FeatureSet {
     /// Every feature set that this crate knows.
     const ALL: [&'static Self; 1] = [Self::TPUGRAPHS];
 
-    /// Returns the feature set with this name.
-    #[must_use]
-    pub fn by_name(name: &str) -> Option<&'static Self> {
-        Self::ALL.into_iter().find(|set| set.name == name)
-    }
-
     /// Returns the feature set with this digest, which the manifest of a model holds.
     #[must_use]
     pub fn by_digest(digest: Digest) -> Option<&'static Self> {
@@ -138,14 +132,13 @@ mod tests {
     const DIGEST: &str = "719fd4e8c05f3f649a07ef68ecab9cb8c4c1ba4a0730b4d84c7083b0da5cbf64";
 
     #[test]
-    fn a_feature_set_is_found_by_its_name_and_by_its_digest() {
+    fn a_feature_set_is_found_by_its_digest() {
         let set = FeatureSet::TPUGRAPHS;
-        assert_eq!(FeatureSet::by_name("tpugraphs-140"), Some(set));
+        assert_eq!(set.name(), "tpugraphs-140");
         assert_eq!(
             FeatureSet::by_digest(Digest::from_hex(DIGEST).unwrap()),
             Some(set)
         );
-        assert_eq!(FeatureSet::by_name("tpugraphs"), None);
         assert_eq!(FeatureSet::by_digest(Digest([0; 32])), None);
     }
 

@@ -146,12 +146,7 @@ impl FeatureGraph {
         form.count(self.columns());
         form.floats(&self.features);
         form.numbers(self.edges.as_flattened().iter().copied());
-        self.add_description(&mut form);
-        form
-    }
-
-    /// What is not sent adds nothing, so that it changes no hash.
-    fn add_description(&self, form: &mut CanonicalForm) {
+        // What is not sent adds nothing, so that it changes no hash.
         if let Some(set) = &self.description {
             // The word in front tells a description from an instance, either of which may be
             // absent.
@@ -163,6 +158,7 @@ impl FeatureGraph {
             form.count(self.instance.len());
             form.bytes(self.instance.as_bytes());
         }
+        form
     }
 }
 

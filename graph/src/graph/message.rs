@@ -96,7 +96,12 @@ impl FeatureGraph {
     /// Reads and checks a graph that was sent.
     pub fn of_message(graph: &v1::FeatureGraph, limits: &Limits) -> Result<Self, GraphError> {
         let bytes = &graph.node_features;
-        let nodes = number_of_nodes(graph);
+        let nodes = match graph.nodes {
+            // A space of parameters has one node without columns, and may leave out the number of
+            // nodes.
+            0 if bytes.is_empty() => 1,
+            nodes => nodes as usize,
+        };
         // If the bytes are no whole floats, the error gives the next length that would fit the
         // nodes.
         let values = (bytes.len() / size_of::<f32>()).next_multiple_of(nodes.max(1));
@@ -123,15 +128,6 @@ impl FeatureGraph {
             config_columns: described.map_or_else(Vec::new, |set| set.config_features().to_vec()),
             instance: self.instance().to_owned(),
         }
-    }
-}
-
-fn number_of_nodes(graph: &v1::FeatureGraph) -> usize {
-    match graph.nodes {
-        // A space of parameters has one node without columns, and may leave out the number of
-        // nodes.
-        0 if graph.node_features.is_empty() => 1,
-        nodes => nodes as usize,
     }
 }
 

@@ -135,7 +135,7 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         if SPLIT_NAMES.iter().any(|split| name.contains(split)) {
             self.node_splits.push(self.nodes.len());
         }
-        let checked = self.check_computation();
+        let checked = self.close_computation();
         let checked = checked.map_err(|fault| invalid_computation(name, fault));
         self.refuse_unless_list(checked)?;
         self.closed += 1;
@@ -154,7 +154,7 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
     }
 
     /// Checks the computation that is open. One without instructions is reported at the end, if the module has others.
-    fn check_computation(&mut self) -> Result<(), ModuleFault> {
+    fn close_computation(&mut self) -> Result<(), ModuleFault> {
         let Some(open) = self.computations.all.last_mut() else {
             return Ok(());
         };

@@ -1,7 +1,7 @@
 //! The end of reading a module: references become edges, and checks that waited are made.
 
 use super::{
-    builder::{ModuleBuilder, invalid_computation},
+    builder::{Computations, ModuleBuilder, invalid_computation},
     hlo_module::HloModule,
 };
 use crate::{GraphError, ModuleFault, pace};
@@ -23,7 +23,20 @@ impl<'a> ModuleBuilder<'a, '_> {
         }
         let edges = self.edges(has_rules)?;
         if has_rules {
-            self.check_entry()?;
+            let Computations { all, entry_id, .. } = &self.computations;
+            if let Some(empty) = all.iter().find(|computation| computation.nodes.is_empty()) {
+                let fault = ModuleFault::NoInstructions;
+                return Err(invalid_computation(&empty.name, fault));
+            }
+            // Id 0 is also protobuf's default, so it says nothing about an entry.
+            if let Some(id) = entry_id.filter(|&id| id != 0)
+                && self.computations.get(id).is_none()
+            {
+                return Err(GraphError::InvalidModule {
+                    place: "the module".to_owned(),
+                    fault: Box::new(ModuleFault::NoEntry { id }),
+                });
+            }
         }
         let mut arrays = self.nodes.take_arrays();
         arrays.edges = edges;
@@ -35,25 +48,6 @@ impl<'a> ModuleBuilder<'a, '_> {
             nodes: self.nodes,
             nodes_by_id: self.nodes_by_id,
         })
-    }
-
-    fn check_entry(&self) -> Result<(), GraphError> {
-        let mut computations = self.computations.all.iter();
-        if let Some(empty) = computations.find(|computation| computation.nodes.is_empty()) {
-            let fault = ModuleFault::NoInstructions;
-            return Err(invalid_computation(&empty.name, fault));
-        }
-        // Id 0 is also protobuf's default, so it says nothing about an entry.
-        match self.computations.entry_id {
-            Some(id) if id != 0 && self.computations.get(id).is_none() => {
-                let fault = ModuleFault::NoEntry { id };
-                Err(GraphError::InvalidModule {
-                    place: "the module".to_owned(),
-                    fault: Box::new(fault),
-                })
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Returns the edges to operands and to the roots of callees, sorted and without duplicates. The operands of a node must

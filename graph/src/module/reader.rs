@@ -22,22 +22,22 @@ impl<'a> HloModule<'a> {
     }
 
     fn read_message(bytes: &'a [u8], limits: &Limits) -> Result<Self, GraphError> {
-        let mut reader = Reader {
-            builder: ModuleBuilder::new(limits),
-        };
-        // A wrapper that is cut off would otherwise be read as a shorter module.
-        check_wrapper(bytes)?;
-        reader.module(inner_module(bytes))?;
-        reader.builder.finish()
+        let module = inner_module(bytes);
+        // The other fields of a message around a module are not read, but a message that is cut off
+        // would otherwise be read as a shorter module.
+        if module.len() < bytes.len()
+            && let Some(error) = Fields::of(bytes).find_map(Result::err)
+        {
+            return Err(malformed("the HloProto".to_owned(), &error));
+        }
+        let mut builder = ModuleBuilder::new(limits);
+        builder.module(module)?;
+        builder.finish()
     }
 }
 
 /// Reads the messages of a module.
-struct Reader<'a, 'l> {
-    builder: ModuleBuilder<'a, 'l>,
-}
-
-impl<'a> Reader<'a, '_> {
+impl<'a> ModuleBuilder<'a, '_> {
     fn module(&mut self, bytes: &'a [u8]) -> Result<(), GraphError> {
         for field in Fields::of(bytes) {
             match field.map_err(|error| malformed("the module".to_owned(), &error))? {
@@ -48,9 +48,9 @@ impl<'a> Reader<'a, '_> {
                         "field 3 is not a computation",
                     ));
                 }
-                (6, Payload::Varint(id)) => self.builder.set_entry(id.cast_signed()),
+                (6, Payload::Varint(id)) => self.set_entry(id.cast_signed()),
                 // The schedule, of which it matters only whether there is one.
-                (7, Payload::Bytes([_, ..])) => self.builder.set_scheduled(),
+                (7, Payload::Bytes([_, ..])) => self.set_scheduled(),
                 _ => {}
             }
         }
@@ -58,10 +58,10 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn computation(&mut self, bytes: &'a [u8]) -> Result<(), GraphError> {
-        self.builder.check_computations()?;
+        self.check_computations()?;
         let header = ComputationHeader::read(bytes)
             .map_err(|detail| malformed(self.computation_place(), &detail))?;
-        self.builder.begin(header.name, header.id, header.root_id)?;
+        self.begin(header.name, header.id, header.root_id)?;
         // The header has read every field, so none of them is an error any more.
         let fields = Fields::of(bytes).map_while(Result::ok);
         for (_, payload) in fields.filter(|(number, _)| *number == 2) {
@@ -71,27 +71,16 @@ impl<'a> Reader<'a, '_> {
             };
             self.instruction(instruction, header.root_id)?;
         }
-        self.builder.end(header.name)
+        self.end(header.name)
     }
 
     fn instruction(&mut self, bytes: &'a [u8], root_id: i64) -> Result<(), GraphError> {
-        if self.builder.len() >= self.builder.limits().nodes {
-            return Err(GraphError::too_many_nodes(self.builder.limits()));
+        if self.len() >= self.limits().nodes {
+            return Err(GraphError::too_many_nodes(self.limits()));
         }
         // Bytes are counted before they are decoded, because a decoded element of a tuple or a list
         // takes many times the two bytes that it may have on the wire.
-        self.check_nested_bytes(bytes)?;
-        let instruction = HloInstructionProto::decode(bytes)
-            .map_err(|error| malformed(self.instruction_place(), &error))?;
-        self.builder.push(
-            &instruction,
-            instruction.id == root_id,
-            Origin::Message(bytes),
-        )
-    }
-
-    fn check_nested_bytes(&self, instruction: &[u8]) -> Result<(), GraphError> {
-        let nested = Fields::of(instruction)
+        let nested = Fields::of(bytes)
             .map_while(Result::ok)
             .map(|field| match field {
                 // One byte more for each message, so that many empty ones count.
@@ -102,25 +91,32 @@ impl<'a> Reader<'a, '_> {
                 (14 | 20 | 36 | 38, Payload::Varint(_)) => 1,
                 _ => 0,
             });
-        match nested.sum() {
-            0..=MAX_NESTED_BYTES => Ok(()),
-            found => Err(GraphError::InstructionTooLarge {
+        let found = nested.sum();
+        if found > MAX_NESTED_BYTES {
+            return Err(GraphError::InstructionTooLarge {
                 place: self.instruction_place(),
                 found,
                 limit: MAX_NESTED_BYTES,
-            }),
+            });
         }
+        let instruction = HloInstructionProto::decode(bytes)
+            .map_err(|error| malformed(self.instruction_place(), &error))?;
+        self.push(
+            &instruction,
+            instruction.id == root_id,
+            Origin::Message(bytes),
+        )
     }
 
     fn computation_place(&self) -> String {
-        format!("computation {}", self.builder.computations())
+        format!("computation {}", self.computations())
     }
 
     fn instruction_place(&self) -> String {
         format!(
             "node {} (in computation {})",
-            self.builder.len(),
-            self.builder.computations()
+            self.len(),
+            self.computations()
         )
     }
 }
@@ -150,16 +146,6 @@ impl<'a> ComputationHeader<'a> {
             }
         }
         Ok(header)
-    }
-}
-
-/// Checks that a message around a module is whole. Its other fields are not read, but one that is cut off is an error.
-fn check_wrapper(bytes: &[u8]) -> Result<(), GraphError> {
-    match Fields::of(bytes).find_map(Result::err) {
-        Some(error) if inner_module(bytes).len() < bytes.len() => {
-            Err(malformed("the HloProto".to_owned(), &error))
-        }
-        _ => Ok(()),
     }
 }
 

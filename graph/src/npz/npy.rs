@@ -23,19 +23,29 @@ pub(super) struct Npy<R> {
     numbers: BufReader<R>,
 }
 
-/// The text of a Python dictionary, as numpy writes it.
-struct Header(String);
-
 impl<R: Read> Npy<R> {
     /// Reads the header. The numbers are read when they are visited.
     pub(super) fn new(mut file: R) -> Result<Self, String> {
-        let header = Header::read(&mut file).map_err(|error| error.to_string())?;
-        let is_column_major = header.field("fortran_order")?.starts_with("True");
-        let element = read_element(header.field("descr")?)?;
-        let shape = read_shape(header.field("shape")?).ok_or("its header has an invalid shape")?;
+        // The text of a Python dictionary, as numpy writes it.
+        let header = read_header(&mut file).map_err(|error| error.to_string())?;
+        // The text from the value of a field on.
+        let field = |name: &str| {
+            let value = header.split_once(&format!("'{name}':"));
+            value
+                .map(|(_, value)| value.trim_start())
+                .ok_or_else(|| format!("its header has no {name}"))
+        };
+        let is_column_major = field("fortran_order")?.starts_with("True");
+        let element = read_element(field("descr")?)?;
+        let shape = read_shape(field("shape")?).ok_or("its header has an invalid shape")?;
+        let count = shape
+            .iter()
+            .try_fold(1, |count: usize, &size| count.checked_mul(size));
+        let count = count
+            .ok_or_else(|| format!("has shape {shape:?}, more numbers than memory can address"))?;
         Ok(Self {
             element,
-            count: count(&shape)?,
+            count,
             shape,
             is_column_major,
             numbers: BufReader::new(file),
@@ -129,32 +139,8 @@ fn read_element(descr: &str) -> Result<Element, String> {
     })
 }
 
-impl Header {
-    fn read(file: &mut impl Read) -> io::Result<Self> {
-        let length = read_header_length(file)?;
-        if length > MAX_HEADER {
-            return Err(io::Error::other(format!(
-                "its header has {length} bytes, at most {MAX_HEADER} are allowed"
-            )));
-        }
-        let mut header = vec![0; length];
-        file.read_exact(&mut header)?;
-        String::from_utf8(header)
-            .map(Self)
-            .map_err(io::Error::other)
-    }
-
-    /// Returns the text from the value of a field on.
-    fn field(&self, name: &str) -> Result<&str, String> {
-        let value = self.0.split_once(&format!("'{name}':"));
-        value
-            .map(|(_, value)| value.trim_start())
-            .ok_or_else(|| format!("its header has no {name}"))
-    }
-}
-
-/// Reads the magic number, the version and the length of the header, which follow each other.
-fn read_header_length(file: &mut impl Read) -> io::Result<usize> {
+/// Reads the magic number, the version, and the length of the header, which follow each other, and the header.
+fn read_header(file: &mut impl Read) -> io::Result<String> {
     let mut start = [0; 8];
     file.read_exact(&mut start)?;
     let [magic @ .., version, _] = start;
@@ -164,15 +150,15 @@ fn read_header_length(file: &mut impl Read) -> io::Result<usize> {
     // Version 1 has a length of two bytes, and later versions have one of four.
     let mut length = [0; 4];
     file.read_exact(&mut length[..if version == 1 { 2 } else { 4 }])?;
-    Ok(u32::from_le_bytes(length) as usize)
-}
-
-/// Returns the number of numbers of an array of this shape.
-fn count(shape: &[usize]) -> Result<usize, String> {
-    let count = shape
-        .iter()
-        .try_fold(1, |count: usize, &size| count.checked_mul(size));
-    count.ok_or_else(|| format!("has shape {shape:?}, more numbers than memory can address"))
+    let length = u32::from_le_bytes(length) as usize;
+    if length > MAX_HEADER {
+        return Err(io::Error::other(format!(
+            "its header has {length} bytes, at most {MAX_HEADER} are allowed"
+        )));
+    }
+    let mut header = vec![0; length];
+    file.read_exact(&mut header)?;
+    String::from_utf8(header).map_err(io::Error::other)
 }
 
 /// Reads a shape such as `(3, 140)`; `None` if it is malformed or has too many dimensions.
@@ -234,7 +220,11 @@ impl Element {
         let [first, second, third, fourth, ..] = bytes;
         match (self.kind, self.width) {
             (Kind::Unsigned, _) => Number::Unsigned(value),
-            (Kind::Signed, width) => Number::Signed(signed(value, width)),
+            (Kind::Signed, width) => {
+                // The shift back is arithmetic, so it fills the upper bits with the sign.
+                let unused = 64 - 8 * width;
+                Number::Signed((value << unused).cast_signed() >> unused)
+            }
             (Kind::Float, 2) => Number::Float(half([first, second])),
             (Kind::Float, 4) => {
                 Number::Float(f32::from_le_bytes([first, second, third, fourth]).into())
@@ -275,17 +265,19 @@ impl Number {
                 i64::try_from(value).map_err(|_| format!("{value} does not fit 64 bits"))
             }
             Self::Float(value) => {
-                whole(value).ok_or_else(|| format!("{value} is not a whole number"))
+                // 2^63. No `f64` equals the largest `i64`, so the range ends in front of it.
+                const END: f64 = 9_223_372_036_854_775_808.0;
+                if value.fract() != 0.0 || !(-END..END).contains(&value) {
+                    return Err(format!("{value} is not a whole number"));
+                }
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "whole and within the range"
+                )]
+                Ok(value as i64)
             }
         }
     }
-}
-
-/// Returns a number of `width` bytes in two's complement.
-fn signed(value: u64, width: usize) -> i64 {
-    let unused = 64 - 8 * width;
-    // The shift back is arithmetic, so it fills the upper bits with the sign.
-    (value << unused).cast_signed() >> unused
 }
 
 /// Returns the value of an IEEE number of 16 bits.
@@ -303,141 +295,5 @@ fn half(bytes: [u8; 2]) -> f64 {
         // 1024 is the implicit leading bit; 25 is the bias of the exponent, 15, and the 10 bits of
         // the fraction.
         _ => (1024.0 + fraction) * 2f64.powi(exponent - 25),
-    }
-}
-
-/// Returns a whole number that is stored as a float.
-fn whole(value: f64) -> Option<i64> {
-    // 2^63. No `f64` equals the largest `i64`, so the range ends in front of the next power of two.
-    const END: f64 = 9_223_372_036_854_775_808.0;
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "whole and within the range"
-    )]
-    (value.fract() == 0.0 && (-END..END).contains(&value)).then_some(value as i64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn npy(header: &str, numbers: &[u8]) -> Vec<u8> {
-        let length = u16::try_from(header.len()).unwrap().to_le_bytes();
-        [
-            &b"\x93NUMPY\x01\x00"[..],
-            &length,
-            header.as_bytes(),
-            numbers,
-        ]
-        .concat()
-    }
-
-    fn refused(file: &[u8]) -> String {
-        Npy::new(file).err().expect("a refusal")
-    }
-
-    fn integers(file: &[u8]) -> Vec<i64> {
-        let mut read = Vec::new();
-        let take = |number: Number| {
-            read.push(number.integer()?);
-            Ok(())
-        };
-        Npy::new(file).unwrap().visit(take).unwrap();
-        read
-    }
-
-    #[test]
-    fn an_array_of_numpy_is_read() {
-        let header = "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 1), }  \n";
-        let file = npy(header, &[1, 0, 2, 0, 9]);
-        assert_eq!(Npy::new(&file[..]).unwrap().shape(), [2, 1]);
-        assert_eq!(integers(&file), [1, 2]);
-        assert_eq!(
-            integers(&npy(
-                "{'descr': '|u1', 'fortran_order': False, 'shape': (), }",
-                &[7]
-            )),
-            [7]
-        );
-    }
-
-    #[test]
-    fn columns_become_rows() {
-        let header = "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3, 2), }";
-        let stored = [0, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11];
-        assert!(integers(&npy(header, &stored)).into_iter().eq(0..12));
-    }
-
-    #[test]
-    fn a_shape_of_more_numbers_than_memory_can_address_is_refused() {
-        let header =
-            "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }";
-        assert!(refused(&npy(header, &[])).contains("4294967296, 4294967296"));
-    }
-
-    #[test]
-    fn a_header_over_the_limit_is_not_read() {
-        let claimed = [&b"\x93NUMPY\x02\x00"[..], &u32::MAX.to_le_bytes()].concat();
-        assert_eq!(
-            refused(&claimed),
-            "its header has 4294967295 bytes, at most 4096 are allowed"
-        );
-    }
-
-    #[test]
-    fn what_is_no_array_is_refused() {
-        for (header, what) in [
-            ("{'descr': '<f4', 'fortran_order': False, }", "no shape"),
-            (
-                "{'descr': '|O', 'fortran_order': False, 'shape': (2, 2), }",
-                "Python objects",
-            ),
-            (
-                "{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (2, 2), }",
-                "several fields",
-            ),
-            (
-                "{'descr': '<f4', 'fortran_order': False, 'shape': (2, x), }",
-                "an invalid shape",
-            ),
-            (
-                "{'descr': '<f4', 'fortran_order': False, 'shape': 2, }",
-                "an invalid shape",
-            ),
-        ] {
-            let refused = refused(&npy(header, &[]));
-            assert!(refused.contains(what), "{refused}");
-        }
-        assert_eq!(refused(b"\x89NUMPY\x01\x00\x00\x00"), "not an npy file");
-    }
-
-    fn padded<const N: usize>(number: [u8; N]) -> [u8; 8] {
-        let mut bytes = [0; 8];
-        bytes[..N].copy_from_slice(&number);
-        bytes
-    }
-
-    #[test]
-    fn numbers_of_every_type_are_read() {
-        let number = |descr, bytes| Element::of(descr).unwrap().number(bytes);
-        let integer = |descr, bytes| number(descr, bytes).integer();
-        assert_eq!(integer("<i2", padded((-7_i16).to_le_bytes())), Ok(-7));
-        assert_eq!(integer(">i4", padded((-7_i32).to_be_bytes())), Ok(-7));
-        assert_eq!(integer("<f8", padded(3.0_f64.to_le_bytes())), Ok(3));
-        assert!(integer("<f4", padded(0.5_f32.to_le_bytes())).is_err());
-        assert!(integer("<u8", u64::MAX.to_le_bytes()).is_err());
-        assert!(integer("<f8", padded(f64::NAN.to_le_bytes())).is_err());
-        let half = |bits: u16| number("<f2", padded(bits.to_le_bytes())).float();
-        assert_eq!(
-            [half(0x3c00), half(0xc000), half(1), half(0x7bff)],
-            [1.0, -2.0, 2f32.powi(-24), 65504.0]
-        );
-        assert!(half(0x7c00).is_infinite() && half(0x7e00).is_nan());
-        assert_eq!(
-            Element::of("|O")
-                .or(Element::of("<c8"))
-                .or(Element::of("<U4")),
-            None
-        );
     }
 }

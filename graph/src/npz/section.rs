@@ -1,7 +1,8 @@
 use super::array::Arrays;
 use crate::{
     Configurations, FEATURES, FeatureGraph, FileError, Graph, GraphArrays, GraphError, GraphSource,
-    HloModule, Limits, MeasuredGraph, Measurements, Pad, Scope, Task, configuration::feature_rows,
+    HloModule, Limits, MeasuredGraph, Measurements, Pad, Scope, Task,
+    configuration::read_feature_rows,
 };
 
 /// Name of the array of a program before fusion: the bytes of its `HloModuleProto`.
@@ -197,17 +198,23 @@ impl<'a> Section<'a> {
     }
 
     pub(super) fn configurations(&mut self, graph: &Graph) -> Result<Configurations, FileError> {
+        let kind = graph.task().kind();
         let slots = graph.configurable().len();
-        let mut rows = feature_rows(graph.task(), slots, *self.limits);
-        let limit = self.limits.config_entries;
-        let array = graph.task().kind().array;
-        self.arrays.float_rows(
-            array,
-            |shape| row_length(graph, shape, limit),
-            |row| rows.push(row),
-        )?;
-        rows.finish()
-            .map_err(|source| self.arrays.configuration_error(source))
+        let limits = *self.limits;
+        // A row is in memory as a whole, and a shape may claim any length: kinds without a width of
+        // their own get at most the limit.
+        let row_length = |shape: &[usize]| {
+            let length = kind.row_length(slots, shape);
+            let length = length.filter(|length| kind.width > 0 || *length <= limits.config_entries);
+            length.ok_or_else(|| {
+                let expected = kind.expected_shape(slots);
+                format!("has shape {shape:?}, expected {expected}")
+            })
+        };
+        read_feature_rows(graph.task(), slots, limits, |take| {
+            self.arrays.float_rows(kind.array, row_length, take)
+        })?
+        .map_err(|source| self.arrays.configuration_error(source))
     }
 
     fn measurements(&mut self, graph: &Graph) -> Result<Measurements, FileError> {
@@ -238,21 +245,4 @@ impl<'a> Section<'a> {
             .check_shape(array, &[("configurations", Some(configs))])?;
         self.arrays.integers(array, self.limits.configs).map(Some)
     }
-}
-
-/// Returns the number of features of one configuration in an array of this shape. A row is in
-/// memory as a whole, and a shape may claim any length: kinds without a width of their own get at
-/// most `limit`.
-fn row_length(graph: &Graph, shape: &[usize], limit: usize) -> Result<usize, String> {
-    let kind = graph.task().kind();
-    let slots = graph.configurable().len();
-    let length = kind
-        .row_length(slots, shape)
-        .filter(|length| kind.width > 0 || *length <= limit);
-    length.ok_or_else(|| {
-        format!(
-            "has shape {shape:?}, expected {}",
-            kind.expected_shape(slots)
-        )
-    })
 }

@@ -13,9 +13,15 @@ pub(crate) struct Callees {
 
 impl Callees {
     pub(crate) fn of(module: &HloModule<'_>) -> Self {
-        let calls = (0..)
-            .take(module.len())
-            .map(|node| (node, called_by(module, node)));
+        let called = |node: u32| {
+            let ids = module.nodes.callees(node as usize).iter();
+            // The reader has refused callees that are missing.
+            let computations = ids.filter_map(|&id| module.computations.get(id));
+            computations
+                .map(|computation| node_range(&computation.nodes))
+                .collect::<Vec<_>>()
+        };
+        let calls = (0..).take(module.len()).map(|node| (node, called(node)));
         Self {
             calls: calls.filter(|(_, called)| !called.is_empty()).collect(),
         }
@@ -64,15 +70,6 @@ impl Callees {
         }
         reached.into_iter().map(|(start, end)| start..end).collect()
     }
-}
-
-fn called_by(module: &HloModule<'_>, node: u32) -> Vec<Range<u32>> {
-    let ids = module.nodes.callees(node as usize).iter();
-    // The reader has refused callees that are missing.
-    let computations = ids.filter_map(|&id| module.computations.get(id));
-    computations
-        .map(|computation| node_range(&computation.nodes))
-        .collect()
 }
 
 /// Returns a range of nodes as node numbers. A module has fewer than 2^32 nodes.

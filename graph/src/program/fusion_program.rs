@@ -29,15 +29,24 @@ impl FusionProgram {
             return Err(FusionError::Scheduled);
         }
         let (root, entry) = entry(module)?;
-        let nodes = pace::in_steps(1, entry.clone()).map(|node| read_node(module, node));
+        let nodes = pace::in_steps(1, entry.clone()).map(|node| {
+            let instruction = module.head(node).unwrap_or_default();
+            check_prepared(node, &instruction)?;
+            let shape = instruction.shape.unwrap_or_default();
+            Ok(Node::new(&instruction.opcode, &shape))
+        });
         let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
         let operands = entry.clone().map(|node| operands(module, node, &entry));
         let operands = operands.collect::<Result<Vec<_>, _>>()?;
         let slots = slots(&nodes, &operands, entry.start);
+        let mut slot_of_node = vec![None; entry.len()];
+        for (slot, &node) in slots.iter().enumerate() {
+            slot_of_node[(node - entry.start) as usize] = Some(slot);
+        }
         Ok(Self {
             root,
             first: entry.start,
-            slot_of_node: slot_of_node(&slots, &entry),
+            slot_of_node,
             nodes,
             operands,
             callees: Callees::of(module),
@@ -115,23 +124,6 @@ fn entry(module: &HloModule<'_>) -> Result<(u32, Range<u32>), FusionError> {
     // computation.
     let root = root.filter(|&root| nodes.contains(root));
     Ok((*root.ok_or(FusionError::NoEntry)?, nodes))
-}
-
-fn slot_of_node(slots: &[u32], entry: &Range<u32>) -> Vec<Option<usize>> {
-    let mut slot_of_node = vec![None; entry.len()];
-    for (slot, &node) in slots.iter().enumerate() {
-        slot_of_node[(node - entry.start) as usize] = Some(slot);
-    }
-    slot_of_node
-}
-
-fn read_node(module: &HloModule<'_>, node: u32) -> Result<Node, FusionError> {
-    let instruction = module.head(node).unwrap_or_default();
-    check_prepared(node, &instruction)?;
-    Ok(Node::new(
-        &instruction.opcode,
-        &instruction.shape.unwrap_or_default(),
-    ))
 }
 
 fn operands(

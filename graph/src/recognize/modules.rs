@@ -204,7 +204,14 @@ pub(super) fn alike(prefix: &str, line: &str) -> usize {
     let mut found = line.as_bytes();
     // Everything before `expected` is alike everything before `found`.
     while let Some(&first) = expected.first() {
-        let Some(belongs) = run_of(first) else {
+        // Which bytes follow this one in a run whose length may differ: digits, such as those of a
+        // time, or the space that aligns them.
+        let belongs: Option<fn(&u8) -> bool> = match first {
+            b'0'..=b'9' => Some(u8::is_ascii_digit),
+            b' ' | b'\t' => Some(|byte| matches!(byte, b' ' | b'\t')),
+            _ => None,
+        };
+        let Some(belongs) = belongs else {
             if found.first() != Some(&first) {
                 return 0;
             }
@@ -223,16 +230,6 @@ pub(super) fn alike(prefix: &str, line: &str) -> usize {
         length
     } else {
         0
-    }
-}
-
-/// Returns which bytes follow this one in a run whose length may differ: digits, such as those of a
-/// time, or the space that aligns them. Returns `None` for a byte that is no part of a run.
-fn run_of(first: u8) -> Option<fn(&u8) -> bool> {
-    match first {
-        b'0'..=b'9' => Some(u8::is_ascii_digit),
-        b' ' | b'\t' => Some(|byte| matches!(byte, b' ' | b'\t')),
-        _ => None,
     }
 }
 
@@ -260,18 +257,6 @@ pub(crate) fn with_header(text: &str) -> Option<(String, usize)> {
             .all(is_instruction)
             .then(|| (format!("HloModule entry\nENTRY entry {{\n{text}\n}}\n"), 2));
     }
-    computations_with_header(text, first).map(|text| (text, 1))
-}
-
-/// Returns the lines with content, without the white space around them.
-fn lines(text: &str) -> impl Iterator<Item = &str> {
-    text.lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.starts_with("//"))
-}
-
-/// Returns the module of a text of computations, of which `first` is the first line.
-fn computations_with_header(text: &str, first: &str) -> Option<String> {
     let name = computation_name(first)?;
     // Much source code has lines that look like the header of a computation, but no instruction
     // behind them.
@@ -281,12 +266,28 @@ fn computations_with_header(text: &str, first: &str) -> Option<String> {
     let entry = lines(text)
         .find_map(|line| line.strip_prefix("ENTRY "))
         .and_then(computation_name);
-    let text = if entry.is_some() {
-        text.to_owned()
-    } else {
-        with_entry(text)
-    };
-    Some(format!("HloModule {}\n{text}", entry.unwrap_or(name)))
+    if let Some(entry) = entry {
+        return Some((format!("HloModule {entry}\n{text}"), 1));
+    }
+    // The last computation is the entry, because callees come before their callers.
+    let mut place = 0;
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        if computation_name(line.trim()).is_some() {
+            place = start;
+        }
+        start += line.len();
+    }
+    let (before, after) = text.split_at(place);
+    let after = after.trim_start_matches([' ', '\t']);
+    Some((format!("HloModule {name}\n{before}ENTRY {after}"), 1))
+}
+
+/// Returns the lines with content, without the white space around them.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with("//"))
 }
 
 /// Returns the name in a line such as `name {` or `ENTRY %name (a: f32[]) -> f32[] {`.
@@ -318,20 +319,6 @@ fn is_instruction(line: &str) -> bool {
 
 fn is_name(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-')
-}
-
-/// Marks the last computation as the entry, because callees come before their callers.
-fn with_entry(text: &str) -> String {
-    let mut place = None;
-    let mut start = 0;
-    for line in text.split_inclusive('\n') {
-        if computation_name(line.trim()).is_some() {
-            place = Some(start);
-        }
-        start += line.len();
-    }
-    let (before, after) = text.split_at(place.unwrap_or(0));
-    format!("{before}ENTRY {}", after.trim_start_matches([' ', '\t']))
 }
 
 #[cfg(test)]

@@ -3,6 +3,9 @@ use crate::{GraphError, TextError, shortened};
 /// Maximum length of a list, far above the number of dimensions of any tensor.
 const MAX_NUMBERS: usize = 1 << 16;
 
+/// Maximum number of characters of a word that a message shows.
+const SHOWN: usize = 24;
+
 /// Reads text from left to right. Every reading method skips space and comments first.
 #[derive(Clone, Debug)]
 pub(crate) struct Lexer<'a> {
@@ -297,23 +300,15 @@ impl<'a> Lexer<'a> {
     /// Returns the error that the next word is not what is expected.
     pub(crate) fn unexpected(&mut self, expected: &str) -> GraphError {
         let position = self.position();
-        let unexpected = TextError::Unexpected {
-            expected: expected.to_owned(),
-            found: self.shown_word(position),
-        };
-        self.error(position, unexpected)
-    }
-
-    /// Returns the start of the word at a position, for a message.
-    fn shown_word(&self, position: usize) -> String {
-        const SHOWN: usize = 24;
         let rest = self.text.get(position..).unwrap_or_default();
         let word = rest.split_whitespace().next().unwrap_or_default();
-        match word.char_indices().nth(SHOWN) {
+        let found = match word.char_indices().nth(SHOWN) {
             Some((end, _)) => format!("`{}…`", &word[..end]),
             None if word.is_empty() => "the end of the text".to_owned(),
             None => format!("`{word}`"),
-        }
+        };
+        let expected = expected.to_owned();
+        self.error(position, TextError::Unexpected { expected, found })
     }
 
     /// Returns an error at a position.

@@ -15,7 +15,9 @@ pub(crate) fn shape(lexer: &mut Lexer<'_>) -> Result<ShapeProto, GraphError> {
 /// Reads a shape if one is next. Names and opcodes may stand in the same place.
 pub(crate) fn shape_if_next(lexer: &mut Lexer<'_>) -> Result<Option<ShapeProto>, GraphError> {
     if lexer.peek() == b'(' {
-        return tuple(lexer).map(Some);
+        lexer.expect("(")?;
+        let elements = lexer.list(")", Lexer::skip_value)?;
+        return Ok(Some(tuple_of(elements.len())));
     }
     // No space stands between an element type and its bracket, so the byte right after the word
     // decides.
@@ -23,7 +25,14 @@ pub(crate) fn shape_if_next(lexer: &mut Lexer<'_>) -> Result<Option<ShapeProto>,
     let name = lexer.word();
     match lexer.next_byte() {
         b'[' if !name.is_empty() => array(lexer, element_type(name)).map(Some),
-        b'(' if name == "b" => buffer(lexer).map(Some),
+        // The shape of a buffer, `b(f32[4])`, which is one element in protobuf.
+        b'(' if name == "b" => {
+            lexer.skip_group()?;
+            Ok(Some(ShapeProto {
+                element_type: BUFFER,
+                ..tuple_of(1)
+            }))
+        }
         _ => {
             lexer.return_to(start);
             Ok(None)
@@ -41,30 +50,23 @@ pub(crate) fn tuple_of(elements: usize) -> ShapeProto {
     }
 }
 
-/// Skips `b(f32[4])`, the shape of a buffer, which is one element in protobuf.
-fn buffer(lexer: &mut Lexer<'_>) -> Result<ShapeProto, GraphError> {
-    lexer.skip_group()?;
-    Ok(ShapeProto {
-        element_type: BUFFER,
-        tuple_shapes: vec![TupleElement {}],
-        ..ShapeProto::default()
-    })
-}
-
-fn tuple(lexer: &mut Lexer<'_>) -> Result<ShapeProto, GraphError> {
-    lexer.expect("(")?;
-    let elements = lexer.list(")", Lexer::skip_value)?;
-    Ok(tuple_of(elements.len()))
-}
-
 fn array(lexer: &mut Lexer<'_>, element_type: i32) -> Result<ShapeProto, GraphError> {
     lexer.expect("[")?;
     let dimensions = lexer.list("]", dimension)?;
     let rank = dimensions.len();
     let minor_to_major = if !has_layout(element_type) {
         None
-    } else if is_layout_next(lexer) {
-        Some(layout(lexer, rank)?)
+    } else if lexer.peek() == b'{' {
+        // A brace after a shape may also open a computation, whose first word is a name.
+        let start = lexer.position();
+        lexer.eat("{");
+        let is_layout = matches!(lexer.peek(), b'0'..=b'9' | b'-' | b':' | b'}');
+        lexer.return_to(start);
+        Some(if is_layout {
+            layout(lexer, rank)?
+        } else {
+            row_major(rank)
+        })
     } else {
         Some(row_major(rank))
     };
@@ -89,18 +91,6 @@ pub(crate) fn total_size(one: i64, other: i64) -> i64 {
     } else {
         one.saturating_add(other)
     }
-}
-
-/// Returns whether a layout is next. A brace after a shape may also open a computation, whose first word is a name.
-fn is_layout_next(lexer: &mut Lexer<'_>) -> bool {
-    if lexer.peek() != b'{' {
-        return false;
-    }
-    let start = lexer.position();
-    lexer.eat("{");
-    let is_layout = matches!(lexer.peek(), b'0'..=b'9' | b'-' | b':' | b'}');
-    lexer.return_to(start);
-    is_layout
 }
 
 /// Reads a dimension: a size, `<=` and an upper bound, or `?` if it is unbounded.
@@ -142,31 +132,24 @@ fn layout(lexer: &mut Lexer<'_>, rank: usize) -> Result<Vec<i64>, GraphError> {
 
 /// Returns whether a list has each of the numbers from 0 to `rank - 1` once.
 pub(crate) fn is_permutation(numbers: &[i64], rank: usize) -> bool {
-    numbers.len() == rank
-        && if rank <= 64 {
-            is_short_permutation(numbers)
-        } else {
-            is_long_permutation(numbers)
-        }
-}
-
-fn is_short_permutation(numbers: &[i64]) -> bool {
+    if numbers.len() != rank {
+        return false;
+    }
+    if rank > 64 {
+        let mut sorted = numbers.to_vec();
+        sorted.sort_unstable();
+        return sorted.into_iter().eq((0..).take(rank));
+    }
     // As many distinct numbers below the length as the list is long are all of them.
     let mut seen = 0_u64;
     for &number in numbers {
         let position = usize::try_from(number).unwrap_or(usize::MAX);
-        if position >= numbers.len() {
+        if position >= rank {
             return false;
         }
         seen |= 1 << position;
     }
-    seen.count_ones() as usize == numbers.len()
-}
-
-fn is_long_permutation(numbers: &[i64]) -> bool {
-    let mut sorted = numbers.to_vec();
-    sorted.sort_unstable();
-    sorted.into_iter().eq((0..).take(numbers.len()))
+    seen.count_ones() as usize == rank
 }
 
 /// XLA's names of element types, by their `xla.PrimitiveType`.

@@ -1,6 +1,6 @@
 use hlorank_proto::xla::{
-    ConvolutionDimensionNumbers, DotDimensionNumbers, HloInstructionProto, PaddingConfig, Window,
-    WindowDimension, hlo_instruction_proto::SliceDimensions, padding_config::PaddingDimension,
+    ConvolutionDimensionNumbers, HloInstructionProto, PaddingConfig, Window, WindowDimension,
+    hlo_instruction_proto::SliceDimensions, padding_config::PaddingDimension,
 };
 
 use crate::{GraphError, syntax::Lexer};
@@ -30,30 +30,21 @@ pub(super) fn attribute(
         "dim_labels" => instruction.convolution_dimension_numbers = Some(dimension_labels(lexer)?),
         "feature_group_count" => instruction.feature_group_count = lexer.number()?,
         "batch_group_count" => instruction.batch_group_count = lexer.number()?,
-        _ => match dot_dimensions(instruction, key) {
-            Some(dimensions) => *dimensions = numbers(lexer)?,
-            None => lexer.skip_value()?,
-        },
+        "lhs_contracting_dims" | "rhs_contracting_dims" | "lhs_batch_dims" | "rhs_batch_dims" => {
+            // The message is made only for these attributes, because a dot without any has no
+            // dimension numbers.
+            let of_dot = instruction.dot_dimension_numbers.get_or_insert_default();
+            let dimensions = match key {
+                "lhs_contracting_dims" => &mut of_dot.lhs_contracting_dimensions,
+                "rhs_contracting_dims" => &mut of_dot.rhs_contracting_dimensions,
+                "lhs_batch_dims" => &mut of_dot.lhs_batch_dimensions,
+                _ => &mut of_dot.rhs_batch_dimensions,
+            };
+            *dimensions = numbers(lexer)?;
+        }
+        _ => lexer.skip_value()?,
     }
     Ok(())
-}
-
-/// Returns the field of a list of dimensions of a dot; `None` if the attribute is another one.
-fn dot_dimensions<'a>(
-    instruction: &'a mut HloInstructionProto,
-    key: &str,
-) -> Option<&'a mut Vec<i64>> {
-    // The message is made only for these attributes, because a dot without any has no dimension
-    // numbers.
-    let field: fn(&mut DotDimensionNumbers) -> &mut Vec<i64> = match key {
-        "lhs_contracting_dims" => |numbers| &mut numbers.lhs_contracting_dimensions,
-        "rhs_contracting_dims" => |numbers| &mut numbers.rhs_contracting_dimensions,
-        "lhs_batch_dims" => |numbers| &mut numbers.lhs_batch_dimensions,
-        "rhs_batch_dims" => |numbers| &mut numbers.rhs_batch_dimensions,
-        _ => return None,
-    };
-    let numbers = &mut instruction.dot_dimension_numbers;
-    Some(field(numbers.get_or_insert_default()))
 }
 
 /// Sets the values that XLA gives to attributes that the text leaves out.
@@ -157,7 +148,15 @@ pub(super) fn window(lexer: &mut Lexer<'_>) -> Result<Window, GraphError> {
     // The number of dimensions follows from `size`, which may come last, so the parts are read
     // twice.
     let start = lexer.position();
-    let mut dimensions = vec![DIMENSION; size(lexer)?];
+    let mut size = 0;
+    while !matches!(lexer.peek(), b'}' | 0) {
+        let part = Part::read(lexer)?;
+        if part.key == "size" {
+            size = part.count();
+            break;
+        }
+    }
+    let mut dimensions = vec![DIMENSION; size];
     lexer.return_to(start);
     while !lexer.eat("}") {
         let part = Part::read(lexer)?;
@@ -170,17 +169,6 @@ pub(super) fn window(lexer: &mut Lexer<'_>) -> Result<Window, GraphError> {
         }
     }
     Ok(Window { dimensions })
-}
-
-/// Returns the number of values of `size`, which may be the last part of a window; 0 without it.
-fn size(lexer: &mut Lexer<'_>) -> Result<usize, GraphError> {
-    while !matches!(lexer.peek(), b'}' | 0) {
-        let part = Part::read(lexer)?;
-        if part.key == "size" {
-            return Ok(part.count());
-        }
-    }
-    Ok(0)
 }
 
 impl<'a> Part<'a> {
@@ -251,7 +239,11 @@ pub(super) fn dimension_labels(
 ) -> Result<ConvolutionDimensionNumbers, GraphError> {
     let position = lexer.position();
     let labels = lexer.pattern()?;
-    let Some([input, kernel, output]) = split_labels(labels) else {
+    let parts = labels.split_once("->").and_then(|(operands, output)| {
+        let (input, kernel) = operands.split_once('_')?;
+        Some([input, kernel, output])
+    });
+    let Some([input, kernel, output]) = parts else {
         lexer.return_to(position);
         return Err(lexer.unexpected("dimension labels such as `b01f_01io->b01f`"));
     };
@@ -265,13 +257,6 @@ pub(super) fn dimension_labels(
         output_batch_dimension: dimension_of(output, 'b'),
         output_feature_dimension: dimension_of(output, 'f'),
     })
-}
-
-/// Splits `b01f_01io->b01f`; returns `None` if a part is missing.
-fn split_labels(labels: &str) -> Option<[&str; 3]> {
-    let (operands, output) = labels.split_once("->")?;
-    let (input, kernel) = operands.split_once('_')?;
-    Some([input, kernel, output])
 }
 
 /// Returns the position of a label.

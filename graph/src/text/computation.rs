@@ -55,13 +55,6 @@ impl<'a> Computation<'a> {
             .filter_map(|id| usize::try_from(id & i64::from(u32::MAX)).ok())
     }
 
-    /// Returns the shapes of the operands of an instruction, given their ids.
-    pub(super) fn shapes_of(&self, ids: &[i64]) -> Vec<ShapeId> {
-        Self::positions_of(ids)
-            .map(|position| self.shapes[position])
-            .collect()
-    }
-
     /// Returns the position of the root: the last instruction of the text if none is marked.
     pub(super) fn root_position(&self) -> usize {
         self.root.unwrap_or(self.nodes.len().saturating_sub(1))

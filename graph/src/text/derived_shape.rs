@@ -21,7 +21,9 @@ impl<'a> Parser<'a, '_> {
         start: usize,
         computation: &Computation<'a>,
     ) -> Result<ShapeId, GraphError> {
-        let operands = computation.shapes_of(&instruction.operand_ids);
+        let operands: Vec<ShapeId> = Computation::positions_of(&instruction.operand_ids)
+            .map(|position| computation.shapes[position])
+            .collect();
         let Some(shape) = self.shape_by_rule(instruction, start, &operands)? else {
             let opcode = shortened(&instruction.opcode);
             return Err(self.lexer.error(start, TextError::NoShape { opcode }));
@@ -75,10 +77,9 @@ impl<'a> Parser<'a, '_> {
             Rule::Select => self.selected(operands)?,
             Rule::Map => self.mapped(instruction, operands)?,
             Rule::Concatenate => self.concatenated(operands, dimensions)?,
-            Rule::Transpose => {
-                let shape = self.array(operands, 0)?;
-                shape.and_then(|shape| transposed(&shape, dimensions))
-            }
+            Rule::Transpose => self
+                .array(operands, 0)?
+                .and_then(|shape| transposed(&shape, dimensions)),
             Rule::Broadcast => self.array(operands, 0)?.map(|shape| {
                 let dimensions = [dimensions.clone(), shape.dimensions].concat();
                 array_of(shape.element_type, dimensions)
@@ -305,23 +306,18 @@ fn broadcast(first: &[i64], second: &[i64]) -> Option<Vec<i64>> {
 /// Returns the shape of a transposed array, whose layout makes the transpose a bitcast.
 fn transposed(shape: &ShapeProto, permutation: &[i64]) -> Option<ShapeProto> {
     let size = |&from: &i64| shape.dimensions.get(usize::try_from(from).ok()?).copied();
-    Some(ShapeProto {
-        element_type: shape.element_type,
-        dimensions: permutation.iter().map(size).collect::<Option<_>>()?,
-        layout: Some(transposed_layout(shape, permutation)?),
-        ..ShapeProto::default()
-    })
-}
-
-/// Returns the layout in which the elements of a transposed array keep their order in memory.
-fn transposed_layout(shape: &ShapeProto, permutation: &[i64]) -> Option<LayoutProto> {
     // Each place of the layout names a dimension, whose new number is its position in the
     // permutation.
     let to = |from: &i64| permutation.iter().position(|dimension| dimension == from);
     let layouts = shape.layout.iter();
     let order = layouts.flat_map(|layout| &layout.minor_to_major);
     let minor_to_major = order.map(|from| i64::try_from(to(from)?).ok());
-    Some(LayoutProto {
-        minor_to_major: minor_to_major.collect::<Option<_>>()?,
+    Some(ShapeProto {
+        element_type: shape.element_type,
+        dimensions: permutation.iter().map(size).collect::<Option<_>>()?,
+        layout: Some(LayoutProto {
+            minor_to_major: minor_to_major.collect::<Option<_>>()?,
+        }),
+        ..ShapeProto::default()
     })
 }

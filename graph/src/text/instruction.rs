@@ -5,7 +5,7 @@ use super::{
     attributes::{attribute, keep_dimensions, set_defaults},
     computation::Computation,
     module::Parser,
-    shape_rule::has_derived_shape,
+    shape_rule::rule,
     shapes::ShapeId,
 };
 use crate::{
@@ -36,15 +36,6 @@ pub(super) struct Name<'a> {
     start: usize,
 }
 
-/// What stands before the parentheses of an instruction.
-struct Head {
-    /// The instruction with its shape, if that is written, and its opcode.
-    instruction: HloInstructionProto,
-    written: Option<ShapeId>,
-    /// The form, if the instruction is a step of an asynchronous operation in short.
-    form: Option<Asynchronous>,
-}
-
 impl<'a> Parser<'a, '_> {
     /// Reads `ROOT %name = shape opcode(operands), attributes`.
     pub(super) fn instruction(
@@ -72,11 +63,23 @@ impl<'a> Parser<'a, '_> {
     ) -> Result<(), GraphError> {
         self.count_node()?;
         let start = self.lexer.position();
-        let Head {
-            mut instruction,
-            written,
-            form,
-        } = self.head()?;
+        let (written, shape) = self.shapes.read(&mut self.lexer)?.unzip();
+        let opcode_start = self.lexer.position();
+        let opcode = self.lexer.name("an opcode")?;
+        // Only the shapes of some instructions may be left out.
+        if written.is_none() && rule(opcode).is_none() {
+            self.lexer.return_to(opcode_start);
+            return Err(self.lexer.unexpected("a shape"));
+        }
+        let mut instruction = HloInstructionProto {
+            opcode: opcode.to_owned(),
+            shape,
+            ..HloInstructionProto::default()
+        };
+        let form = Asynchronous::of(&mut instruction);
+        // The defaults are those of the operation inside a short form, and attributes of the text
+        // overwrite them.
+        set_defaults(&mut instruction);
         self.arguments(&mut instruction, form.is_some(), computation)?;
         if name.is_some() {
             self.attributes(&mut instruction, computation)?;
@@ -91,7 +94,16 @@ impl<'a> Parser<'a, '_> {
             let place = StepPlace { shape, start };
             instruction = self.unfold(form, instruction, place, computation)?;
         }
-        keep_references(&mut instruction);
+        // XLA keeps no references of later steps of an asynchronous operation to its computation, to
+        // which only the first step refers, and no operands of the last step but the step before it.
+        match instruction.opcode.as_str() {
+            "async-update" => instruction.called_computation_ids.clear(),
+            "async-done" => {
+                instruction.called_computation_ids.clear();
+                instruction.operand_ids.truncate(1);
+            }
+            _ => {}
+        }
         // The text of a short form has another opcode than the instruction that it stands for.
         let written = written.filter(|_| form.is_none());
         let origin = self.origin(name, written, shape, &mut instruction)?;
@@ -106,36 +118,6 @@ impl<'a> Parser<'a, '_> {
         })?;
         self.push(&instruction, shape, origin, computation);
         Ok(())
-    }
-
-    /// Reads `shape opcode`, where the shape may be left out.
-    fn head(&mut self) -> Result<Head, GraphError> {
-        let (written, shape) = self.shapes.read(&mut self.lexer)?.unzip();
-        let mut instruction = HloInstructionProto {
-            opcode: self.opcode(written)?,
-            shape,
-            ..HloInstructionProto::default()
-        };
-        let form = Asynchronous::of(&mut instruction);
-        // The defaults are those of the operation inside a short form, and attributes of the text
-        // overwrite them.
-        set_defaults(&mut instruction);
-        Ok(Head {
-            instruction,
-            written,
-            form,
-        })
-    }
-
-    /// Reads an opcode. Only the shapes of some instructions may be left out.
-    fn opcode(&mut self, shape: Option<ShapeId>) -> Result<String, GraphError> {
-        let start = self.lexer.position();
-        let opcode = self.lexer.name("an opcode")?;
-        if shape.is_none() && !has_derived_shape(opcode) {
-            self.lexer.return_to(start);
-            return Err(self.lexer.unexpected("a shape"));
-        }
-        Ok(opcode.to_owned())
     }
 
     /// Returns from where name, shape and opcode can be read again: from the text, if all of them are there in full.
@@ -221,18 +203,13 @@ impl<'a> Parser<'a, '_> {
             // A value affects no feature, and may be megabytes long.
             "constant" if !is_asynchronous => self.lexer.skip_group()?,
             "parameter" if !is_asynchronous => {
-                instruction.parameter_number = self.parameter_number()?;
+                self.lexer.expect("(")?;
+                instruction.parameter_number = self.lexer.number()?;
+                self.lexer.expect(")")?;
             }
             _ => instruction.operand_ids = self.operands(computation)?,
         }
         Ok(())
-    }
-
-    fn parameter_number(&mut self) -> Result<i64, GraphError> {
-        self.lexer.expect("(")?;
-        let number = self.lexer.number()?;
-        self.lexer.expect(")")?;
-        Ok(number)
     }
 
     fn attributes(
@@ -314,18 +291,5 @@ impl<'a> Parser<'a, '_> {
         let holds = !self.lexer.word().is_empty() && self.lexer.eat("=");
         self.lexer.return_to(start);
         holds
-    }
-}
-
-/// Removes the references that XLA does not keep: those of later steps of an asynchronous operation to its computation, to
-/// which only the first step refers, and all operands of the last step but the step before it.
-fn keep_references(instruction: &mut HloInstructionProto) {
-    match instruction.opcode.as_str() {
-        "async-update" => instruction.called_computation_ids.clear(),
-        "async-done" => {
-            instruction.called_computation_ids.clear();
-            instruction.operand_ids.truncate(1);
-        }
-        _ => {}
     }
 }

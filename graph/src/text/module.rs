@@ -101,7 +101,15 @@ impl<'a> Parser<'a, '_> {
         let mut entry = None;
         let mut last = None;
         while !self.lexer.is_at_end() {
-            if !self.skip_table()? {
+            // A table of source locations, which no feature uses. Each row of it is one line that
+            // begins with its number.
+            let start = self.lexer.position();
+            if TABLES.contains(&self.lexer.word()) {
+                while self.lexer.peek().is_ascii_digit() {
+                    self.lexer.skip_value()?;
+                }
+            } else {
+                self.lexer.return_to(start);
                 last = Some(self.computation(&mut entry)?);
             }
         }
@@ -131,26 +139,17 @@ impl<'a> Parser<'a, '_> {
         Ok(key)
     }
 
-    /// Skips a table of source locations if one is next, which no feature uses. Returns whether one
-    /// was.
-    fn skip_table(&mut self) -> Result<bool, GraphError> {
-        let start = self.lexer.position();
-        if !TABLES.contains(&self.lexer.word()) {
-            self.lexer.return_to(start);
-            return Ok(false);
-        }
-        // Each row of a table is one line that begins with its number.
-        while self.lexer.peek().is_ascii_digit() {
-            self.lexer.skip_value()?;
-        }
-        Ok(true)
-    }
-
     /// Reads `ENTRY %name (parameters) -> shape { instructions }`, and returns its id. Only the braces are required.
     fn computation(&mut self, entry: &mut Option<i64>) -> Result<i64, GraphError> {
         let start = self.lexer.position();
         let is_entry = self.lexer.eat_word("ENTRY");
-        let (name, id) = self.computation_name()?;
+        let position = self.lexer.position();
+        let (name, id) = if self.lexer.peek() == b'{' {
+            ("", self.callees.unnamed())
+        } else {
+            let name = self.lexer.name("a computation")?;
+            (name, self.callees.define(name, position, &self.lexer)?)
+        };
         if is_entry && entry.replace(id).is_some() {
             let name = shortened(name);
             return Err(self.lexer.error(start, TextError::SecondEntry { name }));
@@ -170,17 +169,6 @@ impl<'a> Parser<'a, '_> {
         Ok(id)
     }
 
-    /// Reads the name of a computation, if it has one, and returns its id, too.
-    fn computation_name(&mut self) -> Result<(&'a str, i64), GraphError> {
-        let position = self.lexer.position();
-        if self.lexer.peek() == b'{' {
-            return Ok(("", self.callees.unnamed()));
-        }
-        let name = self.lexer.name("a computation")?;
-        let id = self.callees.define(name, position, &self.lexer)?;
-        Ok((name, id))
-    }
-
     /// Reads the instructions of a computation, in braces.
     pub(super) fn body(&mut self, name: &'a str, id: i64) -> Result<(), GraphError> {
         let start = self.lexer.position();
@@ -188,7 +176,15 @@ impl<'a> Parser<'a, '_> {
         self.lexer.expect("{")?;
         self.builder.check_computations()?;
         let mut computation = Computation::new(id);
-        self.instructions(&mut computation, start)?;
+        // XLA refuses a computation without instructions, so the first one is read before a `}` is
+        // looked for.
+        while computation.nodes.len() == 0 || !self.lexer.eat("}") {
+            if self.lexer.is_at_end() {
+                let unclosed = TextError::Unclosed { opening: '{' };
+                return Err(self.lexer.error(start, unclosed));
+            }
+            self.instruction(&mut computation)?;
+        }
         self.depth -= 1;
         self.pending.add(name, computation);
         // A computation inside another one stays pending, because a later step of the outer one may
@@ -198,24 +194,6 @@ impl<'a> Parser<'a, '_> {
         } else {
             Ok(())
         }
-    }
-
-    /// Reads instructions up to the closing brace. The opening one is at `start`.
-    fn instructions(
-        &mut self,
-        computation: &mut Computation<'a>,
-        start: usize,
-    ) -> Result<(), GraphError> {
-        // XLA refuses a computation without instructions, so the first one is read before a `}` is
-        // looked for.
-        while computation.nodes.len() == 0 || !self.lexer.eat("}") {
-            if self.lexer.is_at_end() {
-                let unclosed = TextError::Unclosed { opening: '{' };
-                return Err(self.lexer.error(start, unclosed));
-            }
-            self.instruction(computation)?;
-        }
-        Ok(())
     }
 
     /// Goes one level deeper, into a computation or an instruction inside an instruction.

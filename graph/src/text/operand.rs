@@ -3,16 +3,6 @@ use hlorank_proto::xla::HloInstructionProto;
 use super::{computation::Computation, module::Parser, shapes::ShapeId};
 use crate::{GraphError, TextError, shortened, syntax::shape_if_next};
 
-/// An element of a tuple, as `%while#1` names it.
-#[derive(Clone, Copy)]
-struct Element {
-    /// Position of the tuple.
-    tuple: usize,
-    index: i64,
-    /// Where the index stands in the text.
-    start: usize,
-}
-
 impl<'a> Parser<'a, '_> {
     /// Reads operands in parentheses, and returns their positions.
     pub(super) fn operands(
@@ -74,45 +64,26 @@ impl<'a> Parser<'a, '_> {
             let index = self.lexer.number()?;
             // As XLA names it.
             name = format!("{name}_{index}");
-            let element = Element {
-                tuple: position,
-                index,
-                start,
+            let tuple = position;
+            if let Some(&known) = computation.elements.get(&(tuple, index)) {
+                position = known;
+                continue;
+            }
+            // The get-tuple-element that reads the element is added at the first use.
+            let shape = self.element_shape(computation.shapes[tuple], index, start)?;
+            position = computation.nodes.len();
+            self.count_node()?;
+            self.count_reference()?;
+            let instruction = HloInstructionProto {
+                name: name.clone(),
+                opcode: "get-tuple-element".to_owned(),
+                shape: Some(self.implied_shape(shape)?.as_ref().clone()),
+                operand_ids: vec![computation.instruction_id(tuple)],
+                ..HloInstructionProto::default()
             };
-            position = self.element(&name, element, computation)?;
+            self.push_implied(&instruction, shape, computation)?;
+            computation.elements.insert((tuple, index), position);
         }
-        Ok(position)
-    }
-
-    /// Returns the position of the get-tuple-element that reads an element, and adds it at the
-    /// first use.
-    fn element(
-        &mut self,
-        name: &str,
-        element: Element,
-        computation: &mut Computation<'a>,
-    ) -> Result<usize, GraphError> {
-        let Element {
-            tuple,
-            index,
-            start,
-        } = element;
-        if let Some(&position) = computation.elements.get(&(tuple, index)) {
-            return Ok(position);
-        }
-        let shape = self.element_shape(computation.shapes[tuple], index, start)?;
-        let position = computation.nodes.len();
-        self.count_node()?;
-        self.count_reference()?;
-        let instruction = HloInstructionProto {
-            name: name.to_owned(),
-            opcode: "get-tuple-element".to_owned(),
-            shape: Some(self.implied_shape(shape)?.as_ref().clone()),
-            operand_ids: vec![computation.instruction_id(tuple)],
-            ..HloInstructionProto::default()
-        };
-        self.push_implied(&instruction, shape, computation)?;
-        computation.elements.insert((tuple, index), position);
         Ok(position)
     }
 

@@ -1,4 +1,7 @@
-use crate::syntax::{PRED, S32, TOKEN, U32, complex_of, real_of};
+use crate::{
+    opcode::{is_elementwise, least_operands, opcode_id},
+    syntax::{PRED, S32, TOKEN, U32, complex_of, real_of},
+};
 
 /// How a shape follows from the operands.
 #[derive(Clone, Copy)]
@@ -28,64 +31,21 @@ pub(super) enum Rule {
     Dot,
 }
 
-/// Opcodes of two operands whose result has their element type.
-const SAME_TYPE: [&str; 16] = [
-    "add",
-    "and",
-    "atan2",
-    "divide",
-    "maximum",
-    "minimum",
-    "mulhi",
-    "multiply",
-    "or",
-    "power",
-    "remainder",
-    "shift-left",
-    "shift-right-arithmetic",
-    "shift-right-logical",
-    "subtract",
-    "xor",
-];
-
-/// Opcodes whose result has the shape of the first operand.
-const SAME_SHAPE: [&str; 37] = [
+/// Opcodes that are not elementwise, or newer than the table, whose result has the shape of the first operand.
+const SAME_SHAPE: [&str; 14] = [
     "acos",
     "acosh",
     "add-dependency",
     "asin",
     "asinh",
     "atanh",
-    "cbrt",
-    "ceil",
     "cholesky",
-    "copy",
     "cosh",
-    "cosine",
-    "count-leading-zeros",
     "domain",
-    "erf",
-    "exponential",
-    "exponential-minus-one",
-    "floor",
-    "log",
-    "log-plus-one",
-    "logistic",
-    "negate",
-    "not",
-    "popcnt",
     "reverse",
-    "round-nearest-afz",
-    "round-nearest-even",
-    "rsqrt",
     "select-and-scatter",
     "set-dimension-size",
-    "sign",
-    "sine",
     "sinh",
-    "sqrt",
-    "tan",
-    "tanh",
     "while",
 ];
 
@@ -93,7 +53,7 @@ const SAME_SHAPE: [&str; 37] = [
 pub(super) fn rule(opcode: &str) -> Option<Rule> {
     Some(match opcode {
         same if SAME_SHAPE.contains(&same) => Rule::Operand(0),
-        same if SAME_TYPE.contains(&same) => Rule::Elementwise(|element_type| element_type),
+        "mulhi" => Rule::Elementwise(|element_type| element_type),
         "abs" | "real" | "imag" => Rule::Elementwise(real_of),
         "complex" => Rule::Elementwise(complex_of),
         "compare" | "is-finite" => Rule::Elementwise(|_| PRED),
@@ -115,11 +75,11 @@ pub(super) fn rule(opcode: &str) -> Option<Rule> {
         "broadcast" => Rule::Broadcast,
         "reduce" => Rule::Reduce,
         "dot" => Rule::Dot,
+        "convert" => return None,
+        _ if is_elementwise(opcode) => match least_operands(opcode_id(opcode)) {
+            2 => Rule::Elementwise(|element_type| element_type),
+            _ => Rule::Operand(0),
+        },
         _ => return None,
     })
-}
-
-/// Returns whether the shape of an instruction may be left out.
-pub(super) fn has_derived_shape(opcode: &str) -> bool {
-    rule(opcode).is_some()
 }

@@ -98,9 +98,20 @@ impl Shapes {
         lexer: &mut Lexer<'_>,
     ) -> Result<Option<&[ShapeId]>, GraphError> {
         if let Known::Written(position) = *self.get(id) {
-            let Some(starts) = lexer.aside(position, element_starts)? else {
+            if lexer.aside(position, Lexer::peek) != b'(' {
                 return Ok(None);
+            }
+            // An element is read in full here only to find where it ends; what it says is read when
+            // it is asked for.
+            let element = |lexer: &mut Lexer<'_>| {
+                let start = lexer.position();
+                skip(lexer, MAX_DEPTH)?;
+                Ok(start)
             };
+            let starts = lexer.aside(position, |lexer| {
+                lexer.expect("(")?;
+                lexer.list(")", element)
+            })?;
             // The tuple replaces the position, so that many elements of one tuple do not read it
             // many times.
             let elements = starts
@@ -129,7 +140,9 @@ impl Shapes {
             return Ok(false);
         }
         let Some(count) = count else {
-            return self.is_same_array([one, other], lexer);
+            let one = self.message(one, lexer)?;
+            let other = self.message(other, lexer)?;
+            return Ok(one.element_type == other.element_type && one.dimensions == other.dimensions);
         };
         // Both are tuples of this length. The elements are looked up again for each index, because
         // the comparison of the elements before may have added shapes.
@@ -144,32 +157,6 @@ impl Shapes {
         }
         Ok(true)
     }
-
-    fn is_same_array(
-        &self,
-        [one, other]: [ShapeId; 2],
-        lexer: &mut Lexer<'_>,
-    ) -> Result<bool, GraphError> {
-        let one = self.message(one, lexer)?;
-        let other = self.message(other, lexer)?;
-        Ok(one.element_type == other.element_type && one.dimensions == other.dimensions)
-    }
-}
-
-/// Returns where the elements of the next tuple begin; `None` if the next shape is no tuple.
-fn element_starts(lexer: &mut Lexer<'_>) -> Result<Option<Vec<usize>>, GraphError> {
-    if lexer.peek() != b'(' {
-        return Ok(None);
-    }
-    lexer.expect("(")?;
-    // An element is read in full here only to find where it ends; what it says is read when it is
-    // asked for.
-    let element = |lexer: &mut Lexer<'_>| {
-        let start = lexer.position();
-        skip(lexer, MAX_DEPTH)?;
-        Ok(start)
-    };
-    lexer.list(")", element).map(Some)
 }
 
 /// Skips a shape whose tuples are nested at most `depth` deep, so that splitting every level takes a bounded time.

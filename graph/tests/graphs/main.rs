@@ -3,5 +3,7 @@
 
 mod array_files;
 mod canonical_form;
+mod configurations;
+pub mod forms;
 mod fusion;
 mod recognized;

@@ -78,26 +78,42 @@ impl NodeFeatureBatch {
         check_shape(configs, [nodes, columns], limits)?;
         let index_bytes = configs * nodes * size_of::<u32>();
         check_count("row_indices (in bytes)", indices.len(), index_bytes)?;
-        let mut table = Table::new(table, columns)?;
+        let row_bytes = columns * size_of::<f32>();
+        let expected = table.len().next_multiple_of(row_bytes);
+        check_count("rows (in bytes)", table.len(), expected)?;
+        let entries = table.len() / row_bytes;
+        // The number of each row of the table among the distinct ones.
+        let mut number_of_entry = vec![UNUSED; entries];
+        let mut rows = DistinctRows::new(columns, entries);
         let mut numbers = Vec::with_capacity(configs * nodes);
         let (quads, _) = indices.as_chunks::<4>();
         for (place, quad) in quads.iter().enumerate() {
             let index = u32::from_le_bytes(*quad);
-            let Some(number) = table.number(index)? else {
+            let entry = index as usize;
+            let Some(number) = number_of_entry.get_mut(entry) else {
                 return Err(ConfigurationError::IndexOutsideTable {
                     config: place / nodes,
                     slot: place % nodes,
                     index,
-                    entries: table.len(),
+                    entries,
                 });
             };
-            numbers.push(number);
+            // Rows of a table may be equal or unused. They are read at their first use, so that the
+            // numbers are in the order of the uses, as they are for the dense form of the same
+            // configurations.
+            if *number == UNUSED {
+                let row = &table[entry * row_bytes..][..row_bytes];
+                let inserted = rows.insert(row);
+                *number = inserted
+                    .map_err(|column| not_finite(&format!("row {index} of the table"), column))?;
+            }
+            numbers.push(*number);
         }
         Ok(Self {
             configs,
             nodes,
             columns,
-            rows: table.into_values(),
+            rows: rows.into_values(),
             numbers,
         })
     }
@@ -159,7 +175,7 @@ impl NodeFeatureBatch {
     /// Copies the configurations of these numbers, which must be below the length.
     #[must_use]
     pub fn select(&self, configs: &[usize]) -> Self {
-        let mut number_of_row = vec![u32::MAX; self.rows.len() / self.columns];
+        let mut number_of_row = vec![UNUSED; self.rows.len() / self.columns];
         let mut rows = Vec::new();
         let mut numbers = Vec::with_capacity(configs.len() * self.nodes);
         let mut next = 0;
@@ -167,7 +183,7 @@ impl NodeFeatureBatch {
         // configurations alone.
         for &row in configs.iter().flat_map(|&config| self.numbers(config)) {
             let number = &mut number_of_row[row as usize];
-            if *number == u32::MAX {
+            if *number == UNUSED {
                 *number = next;
                 next += 1;
                 rows.extend_from_slice(self.row(row));
@@ -197,61 +213,8 @@ fn check_shape(
     }
 }
 
-/// The table of rows of a message.
-struct Table<'a> {
-    bytes: &'a [u8],
-    row_bytes: usize,
-    /// The number of each row among the distinct ones; [`UNUSED`] before its first use.
-    numbers: Vec<u32>,
-    rows: DistinctRows,
-}
-
 /// No table has this many rows.
 const UNUSED: u32 = u32::MAX;
-
-impl<'a> Table<'a> {
-    /// Makes a table of little-endian values, with at least one column.
-    fn new(bytes: &'a [u8], columns: usize) -> Result<Self, ConfigurationError> {
-        let row_bytes = columns * size_of::<f32>();
-        let expected = bytes.len().next_multiple_of(row_bytes);
-        check_count("rows (in bytes)", bytes.len(), expected)?;
-        let entries = bytes.len() / row_bytes;
-        Ok(Self {
-            bytes,
-            row_bytes,
-            numbers: vec![UNUSED; entries],
-            rows: DistinctRows::new(columns, entries),
-        })
-    }
-
-    /// Number of rows of the message.
-    fn len(&self) -> usize {
-        self.numbers.len()
-    }
-
-    /// Returns the number of a row among the distinct ones; `None` if it is outside the table.
-    fn number(&mut self, index: u32) -> Result<Option<u32>, ConfigurationError> {
-        let entry = index as usize;
-        let Some(number) = self.numbers.get_mut(entry) else {
-            return Ok(None);
-        };
-        // Rows of a table may be equal or unused. They are read at their first use, so that the
-        // numbers are in the order of the uses, as they are for the dense form of the same
-        // configurations.
-        if *number == UNUSED {
-            let row = &self.bytes[entry * self.row_bytes..][..self.row_bytes];
-            let inserted = self.rows.insert(row);
-            *number = inserted
-                .map_err(|column| not_finite(&format!("row {index} of the table"), column))?;
-        }
-        Ok(Some(*number))
-    }
-
-    /// Returns the distinct rows that were used, by number.
-    fn into_values(self) -> Vec<f32> {
-        self.rows.into_values()
-    }
-}
 
 /// Distinct rows of columns, by their bits.
 struct DistinctRows {

@@ -3,17 +3,13 @@
 use hlorank_proto::v1::config_batch::Configs;
 use prost::encoding::encode_varint;
 
-use super::{
-    batch::NodeFeatureBatch,
-    wire::{NODE_FEATURES, PARAMETERS},
-};
+use super::batch::NodeFeatureBatch;
 use crate::{
     ConfigurationError, Graph, Limits, Segment, SegmentedGraph, Task,
     configuration::{
         batch::{Batch, FeatureRows, ReadBatch, malformed, number},
         checks::{check_count, check_size},
         distinct::Distinct,
-        encoded_form::EncodedForm,
         rows::{
             ConfigInput, ConfigValues, FoundRows, LocalConfigurations, Row, RowFinder, TooManyRows,
         },
@@ -60,12 +56,6 @@ impl Batch for NodeFeatureBatch {
         self.values(config).collect()
     }
 
-    fn to_forms(&self, _: &[u32]) -> Vec<Configs> {
-        [self.to_dense(), self.to_table()]
-            .map(Configs::NodeFeatureConfigs)
-            .into()
-    }
-
     /// The table if it is smaller, as it is if rows are often equal, else the dense form.
     fn to_smallest_form(&self) -> Configs {
         // Both sides count numbers of four bytes.
@@ -110,15 +100,15 @@ impl Batch for NodeFeatureBatch {
 }
 
 impl ReadBatch for NodeFeatureBatch {
-    const FORMS: &'static [EncodedForm<Self>] = &[NODE_FEATURES, PARAMETERS];
+    type Rows = NodeFeatureRows;
 
-    fn feature_rows(slots: usize, limits: Limits) -> Box<dyn FeatureRows<Self>> {
-        Box::new(NodeFeatureRows {
+    fn feature_rows(slots: usize, limits: Limits) -> NodeFeatureRows {
+        NodeFeatureRows {
             nodes: slots,
             columns: 0,
             values: Vec::new(),
             limits,
-        })
+        }
     }
 
     fn from_canonical<'a>(
@@ -145,7 +135,7 @@ impl ReadBatch for NodeFeatureBatch {
 }
 
 /// Reads configurations from an npz file: `[nodes, columns]` values each.
-struct NodeFeatureRows {
+pub(in crate::configuration) struct NodeFeatureRows {
     nodes: usize,
     columns: usize,
     values: Vec<f32>,
@@ -153,7 +143,7 @@ struct NodeFeatureRows {
 }
 
 impl FeatureRows<NodeFeatureBatch> for NodeFeatureRows {
-    fn push(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
+    fn push_row(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
         self.columns = row.len() / self.nodes.max(1);
         // All rows of a file have the same length, so the number of rows follows from the values.
         let configs = self.values.len() / row.len().max(1) + 1;
@@ -162,7 +152,7 @@ impl FeatureRows<NodeFeatureBatch> for NodeFeatureRows {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Result<NodeFeatureBatch, ConfigurationError> {
+    fn finish(self) -> Result<NodeFeatureBatch, ConfigurationError> {
         if self.values.is_empty() {
             return Err(ConfigurationError::Empty);
         }

@@ -6,10 +6,7 @@ use prost::Message as _;
 use super::batch::NodeFeatureBatch;
 use crate::{
     ConfigurationError, Limits,
-    configuration::{
-        checks::{check_count, check_size, to_u32},
-        encoded_form::{EncodedForm, EncodedSize, FormFacts, count_first},
-    },
+    configuration::checks::{EncodedSize, check_count, check_size, to_u32},
     wire::{WireError, count_messages, last_bytes, last_number, messages, uint32},
 };
 
@@ -20,52 +17,31 @@ const ROWS: u32 = 3;
 const ROW_INDICES: u32 = 4;
 const COLUMN_COUNT: u32 = 5;
 
-pub(super) const NODE_FEATURES: EncodedForm<NodeFeatureBatch> = EncodedForm {
-    facts: FormFacts {
-        number: 9,
-        field: "node_feature_configs",
-        count: count_first,
-        columns: Some(|message| {
-            last_number(message, COLUMN_COUNT).map_or(0, |count| uint32(count) as usize)
-        }),
-        read_bytes,
-    },
-    read: |message, nodes, limits| read(message, nodes.len(), limits),
-};
-
-pub(super) const PARAMETERS: EncodedForm<NodeFeatureBatch> = EncodedForm {
-    facts: FormFacts {
-        number: 10,
-        field: "parameter_configs",
-        count: |message| count_messages(message, 1),
-        columns: Some(parameter_count),
-        read_bytes,
-    },
-    read: |message, nodes, limits| read_parameters(message, nodes.len(), limits),
-};
-
 /// Bytes of a node of a configuration: the number of its row and, at most, an entry in the table of distinct rows.
 const NODE_BYTES: usize = size_of::<u32>() + 16;
 
 /// The numbers of rows, and the distinct rows while they grow and once they are complete. A message of another length than its
 /// sizes ask for is refused before memory is taken.
-fn read_bytes(size: &EncodedSize, limits: &Limits) -> usize {
+pub(in crate::configuration) fn read_bytes(size: &EncodedSize, limits: &Limits) -> usize {
     let nodes = size.configs.min(limits.configs).saturating_mul(size.slots);
     3 * size.bytes + NODE_BYTES * nodes.min(size.bytes / size_of::<f32>())
 }
 
-/// Returns the number of values of the first configuration.
-fn parameter_count(message: &[u8]) -> usize {
-    let first = messages(message, 1).next().and_then(Result::ok);
-    let values = first.and_then(|first| values(first).ok());
-    values.map_or(0, |values| values.len())
+/// Returns the number of columns of a node that a message of either form claims to have.
+pub(in crate::configuration) fn columns(message: &[u8]) -> usize {
+    // The first field of one form is a number, and that of the other holds the first configuration.
+    match messages(message, 1).next() {
+        Some(Ok(first)) => values(first).map_or(0, |values| values.len()),
+        _ => last_number(message, COLUMN_COUNT).map_or(0, |count| uint32(count) as usize),
+    }
 }
 
-fn read(
+pub(in crate::configuration) fn read(
     message: &[u8],
-    nodes: usize,
+    nodes: &[u32],
     limits: &Limits,
 ) -> Result<NodeFeatureBatch, ConfigurationError> {
+    let nodes = nodes.len();
     let configs = uint32(last_number(message, CONFIG_COUNT)?) as usize;
     let columns = uint32(last_number(message, COLUMN_COUNT)?) as usize;
     let features = last_bytes(message, FEATURES)?;
@@ -86,14 +62,14 @@ fn values(config: &[u8]) -> Result<Vec<f32>, WireError> {
     Ok(ParameterConfig::decode(config)?.values)
 }
 
-fn read_parameters(
+pub(in crate::configuration) fn read_parameters(
     message: &[u8],
-    nodes: usize,
+    nodes: &[u32],
     limits: &Limits,
 ) -> Result<NodeFeatureBatch, ConfigurationError> {
-    check_count("a parameter configuration (in nodes)", 1, nodes)?;
+    check_count("a parameter configuration (in nodes)", 1, nodes.len())?;
     let configs = count_messages(message, 1)?;
-    let columns = parameter_count(message);
+    let columns = columns(message);
     check_size(configs, columns, limits)?;
     // One configuration is decoded at a time, because all of them decoded would take several times
     // the message.
@@ -156,17 +132,15 @@ mod tests {
 
     use super::*;
 
-    fn parameters(
-        configs: &[&[f32]],
-        nodes: usize,
-    ) -> Result<NodeFeatureBatch, ConfigurationError> {
+    fn parameters(configs: &[&[f32]], nodes: u32) -> Result<NodeFeatureBatch, ConfigurationError> {
+        let nodes: Vec<u32> = (0..nodes).collect();
         let config = |values: &&[f32]| ParameterConfig {
             values: values.to_vec(),
         };
         let message = ParameterConfigs {
             configs: configs.iter().map(config).collect(),
         };
-        read_parameters(&message.encode_to_vec(), nodes, &Limits::default())
+        read_parameters(&message.encode_to_vec(), &nodes, &Limits::default())
     }
 
     #[test]
@@ -187,7 +161,7 @@ mod tests {
     }
 
     fn refused(message: &NodeFeatureConfigs) -> ConfigurationError {
-        read(&message.encode_to_vec(), 2, &Limits::default()).unwrap_err()
+        read(&message.encode_to_vec(), &[0, 1], &Limits::default()).unwrap_err()
     }
 
     #[test]
@@ -201,7 +175,7 @@ mod tests {
             features: vec![0; 8].into(),
             ..sizes.clone()
         };
-        assert!(read(&dense.encode_to_vec(), 2, &Limits::default()).is_ok());
+        assert!(read(&dense.encode_to_vec(), &[0, 1], &Limits::default()).is_ok());
         let both = NodeFeatureConfigs {
             row_indices: vec![0; 8].into(),
             ..dense.clone()

@@ -6,17 +6,13 @@ use foldhash::fast::RandomState;
 use hlorank_proto::v1::config_batch::Configs;
 use prost::encoding::encode_varint;
 
-use super::{
-    batch::FusionBatch,
-    wire::{DELTA_FUSIONS, PACKED_FUSIONS, READABLE_FUSIONS},
-};
+use super::batch::FusionBatch;
 use crate::{
     ConfigurationError, Digest, Graph, Limits, Segment, SegmentedGraph, Task,
     configuration::{
         batch::{Batch, FeatureRows, ReadBatch, append_nodes, malformed, number},
         checks::to_u32,
         distinct::Distinct,
-        encoded_form::EncodedForm,
         rows::{
             ConfigInput, ConfigValues, FoundRows, LocalConfigurations, MAX_KERNELS, Row, RowFinder,
             SegmentFacts, TooManyRows, Unscored,
@@ -58,14 +54,6 @@ impl Batch for FusionBatch {
 
     fn feature_row(&self, config: usize) -> Vec<f32> {
         self.row(config).iter().copied().map(f32::from).collect()
-    }
-
-    fn to_forms(&self, configurable: &[u32]) -> Vec<Configs> {
-        vec![
-            Configs::FusionConfigs(self.to_readable(configurable)),
-            Configs::PackedFusionConfigs(self.to_packed()),
-            Configs::DeltaFusionConfigs(self.to_delta()),
-        ]
     }
 
     /// The delta form if there are few changes, as in a step of a search, else the packed form.
@@ -113,15 +101,15 @@ impl Batch for FusionBatch {
 }
 
 impl ReadBatch for FusionBatch {
-    const FORMS: &'static [EncodedForm<Self>] = &[READABLE_FUSIONS, PACKED_FUSIONS, DELTA_FUSIONS];
+    type Rows = FusionFeatureRows;
 
-    fn feature_rows(slots: usize, limits: Limits) -> Box<dyn FeatureRows<Self>> {
-        Box::new(FusionFeatureRows {
+    fn feature_rows(slots: usize, limits: Limits) -> FusionFeatureRows {
+        FusionFeatureRows {
             slots,
             configs: 0,
             fused: Vec::new(),
             limits,
-        })
+        }
     }
 
     fn from_canonical<'a>(
@@ -145,7 +133,7 @@ impl ReadBatch for FusionBatch {
 }
 
 /// Reads fusions from an npz file: the bytes of the bits of each configuration.
-struct FusionFeatureRows {
+pub(in crate::configuration) struct FusionFeatureRows {
     slots: usize,
     configs: usize,
     fused: Vec<u8>,
@@ -153,7 +141,7 @@ struct FusionFeatureRows {
 }
 
 impl FeatureRows<FusionBatch> for FusionFeatureRows {
-    fn push(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
+    fn push_row(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
         for &value in row {
             #[expect(
                 clippy::cast_possible_truncation,
@@ -171,7 +159,7 @@ impl FeatureRows<FusionBatch> for FusionFeatureRows {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Result<FusionBatch, ConfigurationError> {
+    fn finish(self) -> Result<FusionBatch, ConfigurationError> {
         FusionBatch::new(self.configs, self.slots, self.fused, &self.limits)
     }
 }

@@ -1,17 +1,14 @@
-//! Reads and writes the three forms of a fusion batch, which are equal in meaning.
+//! Reads the three forms of a fusion batch, which are equal in meaning, and writes the two that are small.
 
 use std::collections::HashMap;
 
-use hlorank_proto::v1::{DeltaFusionConfigs, FusionConfig, FusionConfigs, PackedFusionConfigs};
+use hlorank_proto::v1::{DeltaFusionConfigs, PackedFusionConfigs};
 
 use super::batch::FusionBatch;
 use crate::{
     ConfigurationError, Limits,
-    configuration::{
-        checks::{check_count, check_size, to_u32},
-        encoded_form::{
-            EncodedForm, EncodedSize, FormFacts, check_change, count_first, sum_of, uint32s,
-        },
+    configuration::checks::{
+        EncodedSize, check_change, check_count, check_size, sum_of, to_u32, uint32s,
     },
     pace,
     program::{flip, is_set, row_bytes},
@@ -20,45 +17,12 @@ use crate::{
 
 /// Numbers of the fields of the delta form.
 const BASE: u32 = 1;
-const CHANGE_COUNTS: u32 = 2;
+pub(in crate::configuration) const CHANGE_COUNTS: u32 = 2;
 const CHANGE_SLOTS: u32 = 3;
-
-pub(super) const READABLE_FUSIONS: EncodedForm<FusionBatch> = EncodedForm {
-    facts: FormFacts {
-        number: 6,
-        field: "fusion_configs",
-        count: |message| count_messages(message, 1),
-        columns: None,
-        read_bytes,
-    },
-    read: |message, slots, limits| read_readable(message, slots, limits),
-};
-
-pub(super) const PACKED_FUSIONS: EncodedForm<FusionBatch> = EncodedForm {
-    facts: FormFacts {
-        number: 7,
-        field: "packed_fusion_configs",
-        count: count_first,
-        columns: None,
-        read_bytes,
-    },
-    read: |message, slots, limits| read_packed(message, slots.len(), limits),
-};
-
-pub(super) const DELTA_FUSIONS: EncodedForm<FusionBatch> = EncodedForm {
-    facts: FormFacts {
-        number: 8,
-        field: "delta_fusion_configs",
-        count: |message| count_numbers(message, CHANGE_COUNTS),
-        columns: None,
-        read_bytes,
-    },
-    read: |message, slots, limits| read_delta(message, slots.len(), limits),
-};
 
 /// The bits of a batch, and the number of the last configuration that changed each slot. Bits of a batch over the limit are
 /// not made.
-fn read_bytes(size: &EncodedSize, limits: &Limits) -> usize {
+pub(in crate::configuration) fn read_bytes(size: &EncodedSize, limits: &Limits) -> usize {
     let bytes = size
         .configs
         .min(limits.configs)
@@ -66,7 +30,7 @@ fn read_bytes(size: &EncodedSize, limits: &Limits) -> usize {
     bytes.min(limits.config_entries) + 2 * size.slots * size_of::<usize>()
 }
 
-fn read_readable(
+pub(in crate::configuration) fn read_readable(
     message: &[u8],
     nodes: &[u32],
     limits: &Limits,
@@ -95,11 +59,12 @@ fn read_readable(
     FusionBatch::new(configs, nodes.len(), fused, limits)
 }
 
-fn read_packed(
+pub(in crate::configuration) fn read_packed(
     message: &[u8],
-    slots: usize,
+    nodes: &[u32],
     limits: &Limits,
 ) -> Result<FusionBatch, ConfigurationError> {
+    let slots = nodes.len();
     let configs = uint32(last_number(message, 1)?) as usize;
     let fused = last_bytes(message, 2)?;
     // The size is checked here too, before the bits are copied.
@@ -109,11 +74,12 @@ fn read_packed(
     FusionBatch::new(configs, slots, fused.to_vec(), limits)
 }
 
-fn read_delta(
+pub(in crate::configuration) fn read_delta(
     message: &[u8],
-    slots: usize,
+    nodes: &[u32],
     limits: &Limits,
 ) -> Result<FusionBatch, ConfigurationError> {
+    let slots = nodes.len();
     let configs = count_numbers(message, CHANGE_COUNTS)?;
     check_size(configs, slots, limits)?;
     let base = last_bytes(message, BASE)?;
@@ -137,17 +103,6 @@ fn read_delta(
 }
 
 impl FusionBatch {
-    /// Writes the readable form; `nodes` holds the node of each slot.
-    #[must_use]
-    pub fn to_readable(&self, nodes: &[u32]) -> FusionConfigs {
-        let config = |config| FusionConfig {
-            fused_nodes: self.fused_slots(config).map(|slot| nodes[slot]).collect(),
-        };
-        FusionConfigs {
-            configs: (0..self.len()).map(config).collect(),
-        }
-    }
-
     /// Writes the packed form.
     #[must_use]
     pub fn to_packed(&self) -> PackedFusionConfigs {
@@ -192,6 +147,7 @@ impl FusionBatch {
 
 #[cfg(test)]
 mod tests {
+    use hlorank_proto::v1::{FusionConfig, FusionConfigs};
     use prost::Message as _;
 
     use super::*;
@@ -205,7 +161,7 @@ mod tests {
             change_counts: change_counts.to_vec(),
             change_slots: change_slots.to_vec(),
         };
-        read_delta(&message.encode_to_vec(), 3, &Limits::default())
+        read_delta(&message.encode_to_vec(), &[0, 1, 2], &Limits::default())
     }
 
     #[test]

@@ -255,6 +255,11 @@ impl LayoutBatchBuilder {
         }
     }
 
+    /// Number of configurations that were added.
+    pub(super) fn len(&self) -> usize {
+        self.configs
+    }
+
     /// Adds a configuration: one entry per slot.
     pub fn push(&mut self, entries: &[LayoutEntry]) -> Result<(), ConfigurationError> {
         check_size(self.configs + 1, self.tables.len(), &self.limits)?;

@@ -6,15 +6,6 @@ use crate::{ConfigurationError, Graph, arrays::producers, pace};
 /// Names of the tensors of an entry.
 const TENSORS: [&str; 3] = ["the output", "the first operand", "the second operand"];
 
-/// Why a tensor of an entry has no such layout: the tensor, and the dimension.
-struct Fault {
-    tensor: usize,
-    dimension: i8,
-    /// Number of dimensions that the tensor has at most, if it has no such dimension. Otherwise the dimension is listed
-    /// twice.
-    rank: Option<usize>,
-}
-
 /// Checks every entry that a configuration uses: a tensor's dimensions are listed at most once, and are dimensions that
 /// the tensor has, if the graph tells. A list may end early, and −1 leaves a place to the compiler.
 pub(super) fn check(batch: &LayoutBatch, graph: &Graph) -> Result<(), ConfigurationError> {
@@ -24,7 +15,7 @@ pub(super) fn check(batch: &LayoutBatch, graph: &Graph) -> Result<(), Configurat
     let slots = slots.map(|(slot, &node)| (slot, node, tensor_ranks(graph, node)));
     let has_fault = |(slot, _, ranks): &(usize, u32, _)| {
         let mut entries = batch.table(*slot).iter();
-        entries.any(|&entry| fault(entry, *ranks).is_some())
+        entries.any(|&entry| check_entry(entry, *ranks, 0, 0).is_err())
     };
     let suspects: Vec<_> = slots.filter(has_fault).collect();
     if suspects.is_empty() {
@@ -33,58 +24,45 @@ pub(super) fn check(batch: &LayoutBatch, graph: &Graph) -> Result<(), Configurat
     // An entry that is at fault counts only if a configuration uses it.
     for config in pace::in_steps(1, 0..batch.len()) {
         for &(slot, node, ranks) in &suspects {
-            if let Some(fault) = fault(batch.entry(config, slot), ranks) {
-                return Err(fault.error(config, node));
-            }
+            check_entry(batch.entry(config, slot), ranks, config, node)?;
         }
     }
     Ok(())
 }
 
-impl Fault {
-    fn error(&self, config: usize, node: u32) -> ConfigurationError {
-        let (tensor, dimension) = (TENSORS[self.tensor], self.dimension);
-        match self.rank {
-            Some(rank) => ConfigurationError::NoSuchDimension {
-                config,
-                node,
-                tensor,
-                dimension,
-                rank,
-            },
-            None => ConfigurationError::DimensionTwice {
-                config,
-                node,
-                tensor,
-                dimension,
-            },
-        }
-    }
-}
-
-fn fault(entry: LayoutEntry, ranks: [Option<usize>; 3]) -> Option<Fault> {
-    for (tensor, (dimensions, rank)) in entry.listed().into_iter().zip(ranks).enumerate() {
+/// Checks an entry of a configuration at a node whose tensors have these ranks, as far as they are known.
+fn check_entry(
+    entry: LayoutEntry,
+    ranks: [Option<usize>; 3],
+    config: usize,
+    node: u32,
+) -> Result<(), ConfigurationError> {
+    let tensors = entry.listed().into_iter().zip(ranks).zip(TENSORS);
+    for ((dimensions, rank), tensor) in tensors {
         // One bit for each of the six dimensions that an entry can list.
         let mut seen = 0_u8;
         for dimension in dimensions {
-            if rank.is_some_and(|rank| usize::from(dimension.unsigned_abs()) >= rank) {
-                return Some(Fault {
+            if let Some(rank) = rank.filter(|&rank| usize::from(dimension.unsigned_abs()) >= rank) {
+                return Err(ConfigurationError::NoSuchDimension {
+                    config,
+                    node,
                     tensor,
                     dimension,
                     rank,
                 });
             }
             if seen >> dimension & 1 == 1 {
-                return Some(Fault {
+                return Err(ConfigurationError::DimensionTwice {
+                    config,
+                    node,
                     tensor,
                     dimension,
-                    rank: None,
                 });
             }
             seen |= 1 << dimension;
         }
     }
-    None
+    Ok(())
 }
 
 /// Columns of the dimensions of a node's output, and of their product.

@@ -32,7 +32,11 @@ impl LayoutEntry {
             for &value in tensor.iter().rev() {
                 let digit = value.checked_add(1).map(u32::try_from);
                 let Some(Ok(digit @ 0..7)) = digit else {
-                    return Err(out_of_range(what(), value));
+                    return Err(ConfigurationError::OutOfRange {
+                        what: what(),
+                        found: value.into(),
+                        range: "-1..5",
+                    });
                 };
                 *number = *number * 7 + digit;
             }
@@ -139,18 +143,15 @@ impl LayoutEntry {
     #[must_use]
     pub fn tensors(self) -> Vec<Vec<i32>> {
         let values = self.values();
+        let trimmed = |tensor: &[i8]| {
+            let used = tensor.iter().rposition(|value| *value >= 0);
+            let used = used.map_or(0, |last| last + 1);
+            tensor[..used].iter().copied().map(i32::from).collect()
+        };
         let mut tensors: Vec<Vec<i32>> = values.chunks_exact(DIMENSIONS).map(trimmed).collect();
         while tensors.pop_if(|tensor| tensor.is_empty()).is_some() {}
         tensors
     }
-}
-
-fn trimmed(tensor: &[i8]) -> Vec<i32> {
-    let used = tensor
-        .iter()
-        .rposition(|value| *value >= 0)
-        .map_or(0, |last| last + 1);
-    tensor[..used].iter().copied().map(i32::from).collect()
 }
 
 /// Checks the number of tensors of the entry that `what` names.
@@ -186,14 +187,6 @@ fn check_length(
         });
     }
     Ok(())
-}
-
-fn out_of_range(what: String, found: i32) -> ConfigurationError {
-    ConfigurationError::OutOfRange {
-        what,
-        found: found.into(),
-        range: "-1..5",
-    }
 }
 
 #[cfg(test)]

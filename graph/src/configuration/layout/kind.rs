@@ -8,14 +8,12 @@ use super::{
     check::check,
     entry::{LAYOUT_VALUES, LayoutEntry},
     rows::LayoutRows,
-    wire::{DELTA_LAYOUTS, PACKED_LAYOUTS, READABLE_LAYOUTS},
 };
 use crate::{
     ConfigurationError, Graph, Limits, SegmentedGraph, Task,
     configuration::{
         batch::{Batch, FeatureRows, ReadBatch, append_nodes, joined, number},
         distinct::Distinct,
-        encoded_form::EncodedForm,
         rows::{ConfigInput, ConfigValues, RowFinder},
     },
 };
@@ -62,14 +60,6 @@ impl Batch for LayoutBatch {
             .collect()
     }
 
-    fn to_forms(&self, configurable: &[u32]) -> Vec<Configs> {
-        vec![
-            Configs::LayoutConfigs(self.to_readable(configurable)),
-            Configs::PackedLayoutConfigs(self.to_packed()),
-            Configs::DeltaLayoutConfigs(self.to_delta()),
-        ]
-    }
-
     /// The delta form if there are few changes, as in a step of a search, else the packed form.
     fn to_smallest_form(&self) -> Configs {
         if self.changes() * CHANGE_BYTES < self.len() * self.slots() {
@@ -111,13 +101,10 @@ impl Batch for LayoutBatch {
 }
 
 impl ReadBatch for LayoutBatch {
-    const FORMS: &'static [EncodedForm<Self>] = &[READABLE_LAYOUTS, PACKED_LAYOUTS, DELTA_LAYOUTS];
+    type Rows = LayoutBatchBuilder;
 
-    fn feature_rows(slots: usize, limits: Limits) -> Box<dyn FeatureRows<Self>> {
-        Box::new(LayoutFeatureRows {
-            builder: LayoutBatchBuilder::new(slots, limits),
-            config: 0,
-        })
+    fn feature_rows(slots: usize, limits: Limits) -> LayoutBatchBuilder {
+        LayoutBatchBuilder::new(slots, limits)
     }
 
     fn from_canonical<'a>(
@@ -144,47 +131,31 @@ impl ReadBatch for LayoutBatch {
     }
 }
 
-/// Reads layouts from an npz file: `[slots, 18]` values per configuration.
-struct LayoutFeatureRows {
-    builder: LayoutBatchBuilder,
-    config: usize,
-}
-
-impl FeatureRows<LayoutBatch> for LayoutFeatureRows {
-    fn push(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
+/// Reads layouts from an npz file: `[slots, 18]` values per configuration, which such files store as f32.
+impl FeatureRows<LayoutBatch> for LayoutBatchBuilder {
+    fn push_row(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
         let (entries, _) = row.as_chunks::<LAYOUT_VALUES>();
-        let slots = entries.iter().enumerate();
-        let entries = slots.map(|(slot, values)| {
-            let what = || format!("configuration {}, slot {slot}", self.config);
-            LayoutEntry::from_values(&whole_numbers(*values, what)?, what)
+        let entries = entries.iter().enumerate().map(|(slot, values)| {
+            let what = || format!("configuration {}, slot {slot}", self.len());
+            // A cast saturates and takes NaN for 0. The way back shows whether it changed the value.
+            #[expect(clippy::cast_possible_truncation, reason = "checked to be the same")]
+            let numbers = values.map(|value| value as i32);
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "a number that differs is refused"
+            )]
+            let is_same = numbers.map(|number| number as f32) == *values;
+            if !is_same {
+                return Err(ConfigurationError::NotWhole { what: what() });
+            }
+            LayoutEntry::from_values(&numbers, what)
         });
         let entries: Vec<LayoutEntry> = entries.collect::<Result<_, _>>()?;
-        self.config += 1;
-        self.builder.push(&entries)
+        self.push(&entries)
     }
 
-    fn finish(self: Box<Self>) -> Result<LayoutBatch, ConfigurationError> {
-        self.builder.build()
-    }
-}
-
-/// Converts layout values, which npz files store as f32.
-fn whole_numbers(
-    values: [f32; LAYOUT_VALUES],
-    what: impl Fn() -> String,
-) -> Result<[i32; LAYOUT_VALUES], ConfigurationError> {
-    // A cast saturates and takes NaN for 0. The way back shows whether it changed the value.
-    #[expect(clippy::cast_possible_truncation, reason = "checked to be the same")]
-    let numbers = values.map(|value| value as i32);
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a number that differs is refused"
-    )]
-    let is_same = numbers.map(|number| number as f32) == values;
-    if is_same {
-        Ok(numbers)
-    } else {
-        Err(ConfigurationError::NotWhole { what: what() })
+    fn finish(self) -> Result<LayoutBatch, ConfigurationError> {
+        self.build()
     }
 }
 

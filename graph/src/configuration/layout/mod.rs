@@ -5,7 +5,7 @@ mod check;
 mod entry;
 mod kind;
 mod rows;
-mod wire;
+pub(super) mod wire;
 
 pub use batch::{LayoutBatch, LayoutBatchBuilder};
 pub use entry::{LAYOUT_VALUES, LayoutEntry};

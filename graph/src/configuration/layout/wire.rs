@@ -1,11 +1,8 @@
-//! Reads and writes the three forms of a layout batch, which are equal in meaning.
+//! Reads the three forms of a layout batch, which are equal in meaning, and writes the two that are small.
 
 use std::collections::HashMap;
 
-use hlorank_proto::v1::{
-    DeltaLayoutConfigs, LayoutConfig, LayoutConfigs, LayoutTable, NodeLayout, PackedLayoutConfigs,
-    TensorLayout,
-};
+use hlorank_proto::v1::{DeltaLayoutConfigs, LayoutTable, PackedLayoutConfigs};
 
 use super::{
     batch::{LayoutBatch, LayoutBatchBuilder, check_table},
@@ -13,64 +10,29 @@ use super::{
 };
 use crate::{
     ConfigurationError, Limits,
-    configuration::{
-        checks::{check_count, check_size, to_u32},
-        encoded_form::{
-            EncodedForm, EncodedSize, FormFacts, check_change, count_first, sum_of, uint32s,
-        },
+    configuration::checks::{
+        EncodedSize, check_change, check_count, check_size, sum_of, to_u32, uint32s,
     },
     pace,
     wire::{
-        count_messages, count_numbers, int32, last_bytes, last_number, messages, numbers, uint32,
+        WireError, count_messages, count_numbers, int32, last_bytes, last_number, messages,
+        numbers, uint32,
     },
 };
 
 /// Numbers of the fields of the delta form.
 const TABLES: u32 = 1;
 const BASE: u32 = 2;
-const CHANGE_COUNTS: u32 = 3;
+pub(in crate::configuration) const CHANGE_COUNTS: u32 = 3;
 const CHANGE_SLOTS: u32 = 4;
 const CHANGE_ENTRIES: u32 = 5;
 
 /// Maximum table length for which the packed form takes one byte per index.
 const BYTE_TABLE: usize = 256;
 
-pub(super) const READABLE_LAYOUTS: EncodedForm<LayoutBatch> = EncodedForm {
-    facts: FormFacts {
-        number: 1,
-        field: "layout_configs",
-        count: |message| count_messages(message, 1),
-        columns: None,
-        read_bytes,
-    },
-    read: |message, configurable, limits| read_readable(message, configurable, limits),
-};
-
-pub(super) const PACKED_LAYOUTS: EncodedForm<LayoutBatch> = EncodedForm {
-    facts: FormFacts {
-        number: 2,
-        field: "packed_layout_configs",
-        count: count_first,
-        columns: None,
-        read_bytes,
-    },
-    read: |message, configurable, limits| read_packed(message, configurable.len(), limits),
-};
-
-pub(super) const DELTA_LAYOUTS: EncodedForm<LayoutBatch> = EncodedForm {
-    facts: FormFacts {
-        number: 3,
-        field: "delta_layout_configs",
-        count: |message| count_numbers(message, CHANGE_COUNTS),
-        columns: None,
-        read_bytes,
-    },
-    read: |message, configurable, limits| read_delta(message, configurable.len(), limits),
-};
-
 /// An entry of a table takes eight bytes for at least three on the wire. The index matrix of a batch over the limit is
 /// not built.
-fn read_bytes(size: &EncodedSize, limits: &Limits) -> usize {
+pub(in crate::configuration) fn read_bytes(size: &EncodedSize, limits: &Limits) -> usize {
     let entries = size
         .configs
         .saturating_mul(size.slots)
@@ -78,7 +40,7 @@ fn read_bytes(size: &EncodedSize, limits: &Limits) -> usize {
     3 * size.bytes + entries * size_of::<u16>()
 }
 
-fn read_readable(
+pub(in crate::configuration) fn read_readable(
     message: &[u8],
     configurable: &[u32],
     limits: &Limits,
@@ -107,33 +69,30 @@ fn read_readable(
                     number: node,
                 });
             }
-            entries[slot] = read_entry(layout, || format!("configuration {config}, node {node}"))?;
+            let what = || format!("configuration {config}, node {node}");
+            // Both lengths are checked before a list is made, because a hostile message could hold
+            // millions of tensors.
+            check_tensors(count_messages(layout, 2)?, what)?;
+            let tensors = messages(layout, 2).map(|tensor| {
+                let tensor = tensor?;
+                check_dimensions(count_numbers(tensor, 1)?, what)?;
+                let dimensions = numbers(tensor, 1).map_while(Result::ok);
+                Ok(dimensions.map(int32).collect())
+            });
+            let tensors: Vec<Vec<i32>> = tensors.collect::<Result<_, ConfigurationError>>()?;
+            entries[slot] = LayoutEntry::from_tensors_of(tensors.iter(), what)?;
         }
         builder.push(&entries)?;
     }
     builder.build()
 }
 
-/// Reads the tensors of a node.
-fn read_entry(layout: &[u8], what: impl Fn() -> String) -> Result<LayoutEntry, ConfigurationError> {
-    // Both lengths are checked before a list is made, because a hostile message could hold millions
-    // of tensors.
-    check_tensors(count_messages(layout, 2)?, &what)?;
-    let tensors = messages(layout, 2).map(|tensor| {
-        let tensor = tensor?;
-        check_dimensions(count_numbers(tensor, 1)?, &what)?;
-        let dimensions = numbers(tensor, 1).map_while(Result::ok);
-        Ok(dimensions.map(int32).collect())
-    });
-    let tensors: Vec<Vec<i32>> = tensors.collect::<Result<_, ConfigurationError>>()?;
-    LayoutEntry::from_tensors_of(tensors.iter(), what)
-}
-
-fn read_packed(
+pub(in crate::configuration) fn read_packed(
     message: &[u8],
-    slots: usize,
+    configurable: &[u32],
     limits: &Limits,
 ) -> Result<LayoutBatch, ConfigurationError> {
+    let slots = configurable.len();
     let configs = uint32(last_number(message, 1)?) as usize;
     let indices = last_bytes(message, 3)?;
     check_size(configs, slots, limits)?;
@@ -162,33 +121,31 @@ fn read_tables(
         count_messages(message, number)?,
         slots,
     )?;
-    messages(message, number)
-        .enumerate()
-        .map(|(slot, table)| read_table(slot, table?))
-        .collect()
+    let read = |(slot, table): (usize, Result<&[u8], WireError>)| {
+        let table = table?;
+        let count = count_numbers(table, 1)?;
+        let what = format_args!("the table of slot {slot} (three numbers an entry)");
+        check_count(&what, count, count.next_multiple_of(3))?;
+        check_table(slot, count / 3)?;
+        let mut entries = Vec::with_capacity(count / 3);
+        let mut numbers = numbers(table, 1).map_while(Result::ok).map(uint32);
+        // The count is a multiple of three, so no entry lacks a number.
+        let mut next = || numbers.next().unwrap_or_default();
+        for entry in 0..count / 3 {
+            let what = || format!("a number of entry {entry} in the table of slot {slot}");
+            entries.push(LayoutEntry::from_numbers([next(), next(), next()], what)?);
+        }
+        Ok(entries)
+    };
+    messages(message, number).enumerate().map(read).collect()
 }
 
-fn read_table(slot: usize, table: &[u8]) -> Result<Vec<LayoutEntry>, ConfigurationError> {
-    let count = count_numbers(table, 1)?;
-    let what = format_args!("the table of slot {slot} (three numbers an entry)");
-    check_count(&what, count, count.next_multiple_of(3))?;
-    check_table(slot, count / 3)?;
-    let mut entries = Vec::with_capacity(count / 3);
-    let mut numbers = numbers(table, 1).map_while(Result::ok).map(uint32);
-    // The count is a multiple of three, so no entry lacks a number.
-    let mut next = || numbers.next().unwrap_or_default();
-    for entry in 0..count / 3 {
-        let what = || format!("a number of entry {entry} in the table of slot {slot}");
-        entries.push(LayoutEntry::from_numbers([next(), next(), next()], what)?);
-    }
-    Ok(entries)
-}
-
-fn read_delta(
+pub(in crate::configuration) fn read_delta(
     message: &[u8],
-    slots: usize,
+    configurable: &[u32],
     limits: &Limits,
 ) -> Result<LayoutBatch, ConfigurationError> {
+    let slots = configurable.len();
     let configs = count_numbers(message, CHANGE_COUNTS)?;
     check_size(configs, slots, limits)?;
     // All lists are counted here, so that reading them below meets no error and takes no more
@@ -249,29 +206,6 @@ pub(super) fn index_width(lengths: impl Iterator<Item = usize>) -> usize {
 }
 
 impl LayoutBatch {
-    /// Writes the readable form; it leaves out nodes that keep the compiler's default.
-    #[must_use]
-    pub fn to_readable(&self, configurable: &[u32]) -> LayoutConfigs {
-        let config = |config| {
-            let slots = configurable.iter().enumerate();
-            let nodes = slots.map(|(slot, &node)| {
-                let tensors = self.entry(config, slot).tensors().into_iter();
-                let tensors = tensors.map(|minor_to_major| TensorLayout { minor_to_major });
-                NodeLayout {
-                    node,
-                    tensors: tensors.collect(),
-                }
-            });
-            LayoutConfig {
-                // An entry without tensors is the default, which a node that is not named has.
-                nodes: nodes.filter(|node| !node.tensors.is_empty()).collect(),
-            }
-        };
-        LayoutConfigs {
-            configs: (0..self.len()).map(config).collect(),
-        }
-    }
-
     /// Writes the packed form.
     #[must_use]
     pub fn to_packed(&self) -> PackedLayoutConfigs {
@@ -347,7 +281,7 @@ mod tests {
         let packed = batch.to_packed();
         assert_eq!(packed.indices.len(), 600);
         assert_eq!(
-            read_packed(&packed.encode_to_vec(), 1, &Limits::default()).unwrap(),
+            read_packed(&packed.encode_to_vec(), &[0], &Limits::default()).unwrap(),
             batch
         );
     }

@@ -2,17 +2,13 @@
 
 use hlorank_proto::v1::config_batch::Configs;
 
-use super::{
-    batch::{TILE_FEATURES, TileBatch, TileConfiguration},
-    wire::{PACKED_TILES, READABLE_TILES},
-};
+use super::batch::{TILE_FEATURES, TileBatch, TileConfiguration};
 use crate::{
     ConfigurationError, Graph, Limits, Segment, SegmentedGraph, Task,
     configuration::{
         batch::{Batch, FeatureRows, ReadBatch, joined, malformed, number},
         checks::to_u32,
         distinct::Distinct,
-        encoded_form::EncodedForm,
         rows::{
             ConfigInput, ConfigValues, FoundRows, LocalConfigurations, MAX_ROWS, Row, RowFinder,
             TooManyRows,
@@ -74,13 +70,6 @@ impl Batch for TileBatch {
         self.get(config).view().features().to_vec()
     }
 
-    fn to_forms(&self, _: &[u32]) -> Vec<Configs> {
-        let readable = Configs::TileConfigs(self.to_readable());
-        std::iter::once(readable)
-            .chain(self.to_packed().map(Configs::PackedTileConfigs))
-            .collect()
-    }
-
     /// The packed form, or the readable one for tiles that cannot be packed.
     fn to_smallest_form(&self) -> Configs {
         match self.to_packed() {
@@ -118,13 +107,13 @@ impl Batch for TileBatch {
 }
 
 impl ReadBatch for TileBatch {
-    const FORMS: &'static [EncodedForm<Self>] = &[READABLE_TILES, PACKED_TILES];
+    type Rows = TileFeatureRows;
 
-    fn feature_rows(_: usize, limits: Limits) -> Box<dyn FeatureRows<Self>> {
-        Box::new(TileFeatureRows {
+    fn feature_rows(_: usize, limits: Limits) -> TileFeatureRows {
+        TileFeatureRows {
             batch: Self::default(),
             limits,
-        })
+        }
     }
 
     fn from_canonical<'a>(
@@ -163,17 +152,17 @@ impl ReadBatch for TileBatch {
 }
 
 /// Reads tiles from an npz file: 24 features per configuration.
-struct TileFeatureRows {
+pub(in crate::configuration) struct TileFeatureRows {
     batch: TileBatch,
     limits: Limits,
 }
 
 impl FeatureRows<TileBatch> for TileFeatureRows {
-    fn push(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
+    fn push_row(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
         self.batch.push_features(row, &self.limits)
     }
 
-    fn finish(self: Box<Self>) -> Result<TileBatch, ConfigurationError> {
+    fn finish(self) -> Result<TileBatch, ConfigurationError> {
         Ok(self.batch)
     }
 }

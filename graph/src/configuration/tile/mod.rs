@@ -2,6 +2,6 @@
 
 mod batch;
 mod kind;
-mod wire;
+pub(super) mod wire;
 
 pub use batch::{TILE_FEATURES, Tile, TileBatch, TileConfiguration};

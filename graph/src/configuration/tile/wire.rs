@@ -5,41 +5,19 @@ use hlorank_proto::v1::{PackedTileConfigs, TileConfig, TileConfigs};
 use super::batch::{Tile, TileBatch, TileConfiguration, check_bounds};
 use crate::{
     ConfigurationError, Limits,
-    configuration::{
-        checks::{check_count, check_size, to_u32},
-        encoded_form::{EncodedForm, EncodedSize, FormFacts, count_first},
-    },
+    configuration::checks::{EncodedSize, check_count, check_size, to_u32},
     wire::{count_messages, count_numbers, last_bytes, last_number, messages, numbers, uint32},
 };
 
-pub(super) const READABLE_TILES: EncodedForm<TileBatch> = EncodedForm {
-    facts: FormFacts {
-        number: 4,
-        field: "tile_configs",
-        count: |message| count_messages(message, 1),
-        columns: None,
-        read_bytes,
-    },
-    read: |message, _, limits| read_readable(message, limits),
-};
-
-pub(super) const PACKED_TILES: EncodedForm<TileBatch> = EncodedForm {
-    facts: FormFacts {
-        number: 5,
-        field: "packed_tile_configs",
-        count: count_first,
-        columns: None,
-        read_bytes,
-    },
-    read: |message, _, limits| read_packed(message, limits),
-};
-
 /// A bound takes at most ten bytes for the four of the packed form, and a tile eight beside its bounds.
-fn read_bytes(size: &EncodedSize, limits: &Limits) -> usize {
+pub(in crate::configuration) fn read_bytes(size: &EncodedSize, limits: &Limits) -> usize {
     3 * size.bytes + 8 * size.configs.min(limits.configs)
 }
 
-fn read_readable(message: &[u8], limits: &Limits) -> Result<TileBatch, ConfigurationError> {
+pub(in crate::configuration) fn read_readable(
+    message: &[u8],
+    limits: &Limits,
+) -> Result<TileBatch, ConfigurationError> {
     check_size(count_messages(message, 1)?, 0, limits)?;
     let mut batch = TileBatch::default();
     let mut lists = [Vec::new(), Vec::new(), Vec::new()];
@@ -59,7 +37,10 @@ fn read_readable(message: &[u8], limits: &Limits) -> Result<TileBatch, Configura
     Ok(batch)
 }
 
-fn read_packed(message: &[u8], limits: &Limits) -> Result<TileBatch, ConfigurationError> {
+pub(in crate::configuration) fn read_packed(
+    message: &[u8],
+    limits: &Limits,
+) -> Result<TileBatch, ConfigurationError> {
     let mut fields = [0; 4];
     for (field, number) in fields.iter_mut().zip(1..) {
         *field = uint32(last_number(message, number)?) as usize;

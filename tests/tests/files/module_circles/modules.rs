@@ -23,7 +23,7 @@ pub(crate) struct Module {
 
 const GLOB: &str = "*";
 
-/// Reads the modules of a crate, the root first, without those for tests.
+/// Reads the modules of a crate, the root first, without those for tests and files that crates share.
 pub(crate) fn modules(root: &Path) -> Vec<Module> {
     let mut modules = Vec::new();
     add_file(&mut modules, root, root.parent().unwrap(), None);
@@ -60,7 +60,8 @@ fn add(
     });
     for item in items {
         if let Item::Mod(child) = item {
-            if child.attrs.iter().any(is_for_tests) {
+            let shared = |attribute: &syn::Attribute| attribute.path().is_ident("path");
+            if child.attrs.iter().any(|it| is_for_tests(it) || shared(it)) {
                 continue;
             }
             let name = child.ident.to_string();

@@ -1,11 +1,14 @@
 //! What holds for configurations of every kind and in every form.
-#![allow(clippy::unwrap_used, reason = "how a test fails")]
 
 use hlorank_proto::v1::config_batch::Configs;
 use proptest::{array::uniform3, collection::vec, prelude::*};
 
-use super::*;
-use crate::{ConfigurationError, Limits, Task};
+use hlorank_graph::{
+    ConfigurationError, Configurations, EncodedBatch, FusionBatch, LayoutBatchBuilder, LayoutEntry,
+    Limits, NodeFeatureBatch, Task, TileBatch, TileConfiguration,
+};
+
+use crate::forms::forms;
 
 const LIMITS: fn() -> Limits = Limits::default;
 
@@ -91,7 +94,7 @@ proptest! {
     #[test]
     fn every_form_gives_the_batch_back(batch in batches()) {
         let nodes = nodes(&batch);
-        for form in batch.to_forms(&nodes).iter().chain([&batch.to_smallest_form()]) {
+        for form in forms(&batch, &nodes).iter().chain([&batch.to_smallest_form()]) {
             prop_assert_eq!(&read(form, batch.task(), &nodes), &batch);
         }
     }
