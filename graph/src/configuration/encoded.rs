@@ -13,6 +13,9 @@ use crate::{
     wire::{Fields, Payload, WireError, count_messages, count_numbers, last_number, uint32},
 };
 
+/// Reads and checks the configurations of an encoded message; the second argument holds the node of each slot.
+type Reader = fn(&[u8], &[u32], &Limits) -> Result<Configurations, ConfigurationError>;
+
 /// A wire form of a kind of configurations, which is read without being decoded first.
 struct WireForm {
     /// Number and name of its field in a `ConfigBatch`.
@@ -20,8 +23,7 @@ struct WireForm {
     task: Task,
     /// Returns the number of configurations that an encoded message claims to have.
     count: fn(&[u8]) -> Result<usize, WireError>,
-    /// Reads and checks the configurations of an encoded message; the second argument holds the node of each slot.
-    read: fn(&[u8], &[u32], &Limits) -> Result<Configurations, ConfigurationError>,
+    read: Reader,
 }
 
 static FORMS: [WireForm; 10] = [

@@ -264,8 +264,8 @@ impl Calibration {
         let weighted = || self.taus.iter().zip(&weights);
         let sum: f64 = weighted().map(|(tau, weight)| weight * tau).sum();
         let tau = sum / total;
-        let squares = weighted().map(|(other, weight)| weight * ((other - tau) * (other - tau)));
-        let variance = squares.sum::<f64>() / total;
+        let deviations = weighted().map(|(other, weight)| weight * ((other - tau) * (other - tau)));
+        let variance = deviations.sum::<f64>() / total;
         Some(ExpectedTau {
             tau,
             deviation: variance.sqrt().max(LEAST_DEVIATION),

@@ -73,7 +73,7 @@ impl PolicyLock {
                 Ok(()) => break,
                 Err(TryLockError::Error(error)) => return Err(unwritable(folder, &error)),
                 Err(TryLockError::WouldBlock) if started.elapsed() < wait => {
-                    thread::sleep(INTERVAL)
+                    thread::sleep(INTERVAL);
                 }
                 Err(TryLockError::WouldBlock) => {
                     let holder = fs::read_to_string(&path).unwrap_or_default();

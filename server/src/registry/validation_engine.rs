@@ -76,10 +76,6 @@ impl ValidationEngine {
     }
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "what a Result's error is mapped with"
-)]
 fn worker_failed(error: WorkerFailed) -> Rejection {
     Rejection::new("SERVER_FAILED", error.to_string())
 }

@@ -329,11 +329,14 @@ impl<M> Versions<M> {
 
     fn log(&self, version: u64, state: ModelState) {
         let model = &self.name;
-        match self.known.get(&version).map(|known| &known.stage) {
-            Some(Stage::Rejected(Rejection {
-                reason, message, ..
-            })) => tracing::error!(model, version, reason, "model rejected: {message}"),
-            _ => tracing::info!(model, version, "model {state}"),
+        let reached = self.known.get(&version).map(|known| &known.stage);
+        if let Some(Stage::Rejected(Rejection {
+            reason, message, ..
+        })) = reached
+        {
+            tracing::error!(model, version, reason, "model rejected: {message}");
+        } else {
+            tracing::info!(model, version, "model {state}");
         }
     }
 }

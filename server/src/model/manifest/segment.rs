@@ -75,8 +75,8 @@ impl SegmentSettings {
             let holds_all =
                 last.is_some_and(|last| (max_segment_nodes..=MAX_BUCKET).contains(last));
             // What is computed per segment then fills vector registers, wherever it stands in a block.
-            let fills = |bucket: &usize| *bucket > 0 && bucket.is_multiple_of(4);
-            is_ascending && holds_all && buckets.iter().all(fills)
+            let fills_registers = |bucket: &usize| *bucket > 0 && bucket.is_multiple_of(4);
+            is_ascending && holds_all && buckets.iter().all(fills_registers)
         };
         Ok(Self {
             embedding_size: fields.required(

@@ -1,6 +1,6 @@
 //! The decision which version of a model serves, and which versions are loaded.
 
-use super::Versions;
+use super::{Versions, version::Version};
 
 impl<M> Versions<M> {
     /// Decides again which versions serve and which ones drain, after any change.
@@ -105,9 +105,7 @@ impl<M> Versions<M> {
 
     /// Returns whether a version may serve, as far as is known.
     pub(super) fn is_usable(&self, version: u64) -> bool {
-        self.known
-            .get(&version)
-            .is_some_and(|known| known.is_usable())
+        self.known.get(&version).is_some_and(Version::is_usable)
     }
 
     /// Returns whether a version may serve, and its folder is there.

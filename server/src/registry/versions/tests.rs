@@ -485,7 +485,7 @@ fn what_is_retained_stays_while_others_are_tried_again() {
     let mut names = names(&[1, 2, 3, 4], &[3, 4]);
     assert_eq!(states(&names)[..2], [(1, "retained"), (2, "serving")]);
     names.retry_rejected();
-    assert!(names.is_loaded(1) && !names.draining().next().is_some());
+    assert!(names.is_loaded(1) && names.draining().next().is_none());
 }
 
 #[test]
