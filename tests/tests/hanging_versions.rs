@@ -20,6 +20,9 @@ const ALLOWED: Duration = Duration::from_millis(500);
 /// Time that a client allows if the server ends the run.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// Runs of sound models take milliseconds, but may wait for a processor as long as runs that cannot be stopped use them.
+const MAX_RUN: &str = "--max-run-seconds=5";
+
 fn edit_encoder(artifacts: &Artifacts, name: &str, version: u64, edit: impl FnOnce(&mut Vec<u8>)) {
     artifacts.publish(name, version, |folder| {
         artifacts.edit_file(folder, "encoder.onnx", edit);
@@ -74,8 +77,7 @@ async fn a_run_that_hangs_ends_with_the_calls_that_need_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_ends_at_its_maximum_duration_whatever_its_calls_allow() {
-    let subject =
-        Subject::start_with(Artifacts::tiles(), &["--workers=1", "--max-run-seconds=1"]).await;
+    let subject = Subject::start_with(Artifacts::tiles(), &["--workers=1", MAX_RUN]).await;
     let hangs = subject.first + 1;
     edit_encoder(&subject.artifacts, MODEL, hangs, |encoder| {
         loop_above(encoder, LIMIT, STEPS);
@@ -99,8 +101,7 @@ async fn a_run_ends_at_its_maximum_duration_whatever_its_calls_allow() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_whose_run_cannot_be_stopped_is_taken_out_of_service() {
-    let subject =
-        Subject::start_with(Artifacts::tiles(), &["--workers=1", "--max-run-seconds=1"]).await;
+    let subject = Subject::start_with(Artifacts::tiles(), &["--workers=1", MAX_RUN]).await;
     let before = subject.ask(MODEL, 12).await;
     let hangs = subject.first + 1;
     edit_encoder(&subject.artifacts, MODEL, hangs, |encoder| {
@@ -134,7 +135,7 @@ async fn a_version_whose_run_cannot_be_stopped_is_taken_out_of_service() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_canary_whose_run_cannot_be_stopped_stays_out_of_service_until_an_operator_asks() {
-    let flags = ["--workers=1", "--max-run-seconds=1", "--poll-seconds=0.1"];
+    let flags = ["--workers=1", MAX_RUN, "--poll-seconds=0.1"];
     let subject = Subject::start_with(Artifacts::tiles(), &flags).await;
     let (hangs, admin) = (subject.first + 1, subject.server.admin().await);
     admin.pin(MODEL, subject.first).await.unwrap();
