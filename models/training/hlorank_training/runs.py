@@ -7,9 +7,8 @@ from typing import Any
 from hlorank_tune.measure.atomic_files import read_json, write_json
 from torch import nn
 
-from hlorank_training.data.prepare import SEGMENTS, Form, Prepared, prepare
-from hlorank_training.data.split import Split
-from hlorank_training.judging.held_out import held_out_quality, quality_table
+from hlorank_training.data.prepare import SEGMENTS, Form, Prepared, Split, prepare
+from hlorank_training.judging import held_out_quality, quality_table
 from hlorank_training.measuring.provenance import targets_of
 from hlorank_training.models.architecture import Architecture, Preset
 from hlorank_training.models.checkpoint import load_checkpoint, save_checkpoint

@@ -1,9 +1,8 @@
 """The checks that every architecture gets, for segment models of tiles and whole-graph models.
 
-All of them score an ``Example``. ``tests/test_tile_architectures.py`` shows their use.
+All of them score an ``Example``. ``tests/test_papers.py`` shows their use.
 """
 
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -17,9 +16,8 @@ from hlorank_training.models.graph_layers import adjacency
 from hlorank_training.models.segment_model import SegmentBatch, SegmentModel
 from hlorank_training.models.train import Keeping, train, validation_tau
 from hlorank_training.shipping.onnx_model import OnnxModel, write_onnx
-from hlorank_training.whole_graphs.graph import Inputs, WholeGraph
+from hlorank_training.whole_graphs.graph import Inputs, ServingRule, WholeGraph
 from hlorank_training.whole_graphs.onnx_model import OnnxWholeGraphModel, write_whole_graph_onnx
-from hlorank_training.whole_graphs.serving_rule import ServingRule
 
 CLOSE = 1e-5
 """Maximum difference relative to the largest score."""
@@ -97,14 +95,6 @@ def parameters(model: torch.nn.Module) -> int:
 def small(entry: Architecture, seed: int = 0, **changes) -> torch.nn.Module:
     """A model of preset ``small``, with changed settings and random weights."""
     return fitted(entry.model, replace(entry.presets["small"].model, **changes), seed)
-
-
-def check_every_architecture_is_listed(
-    entries: Mapping[str, Architecture], listed: Iterable[str]
-) -> None:
-    """Every architecture of a paper is among those that a test file checks, and no other."""
-    of_papers = {name for name, entry in entries.items() if "paper" in entry.presets}
-    assert of_papers == set(listed)
 
 
 def check_count(entry: Architecture, count: int, opcodes: int) -> None:

@@ -9,12 +9,12 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 pytest.importorskip("scipy", reason="scipy is not installed")
 
-from feature_set_examples import write_graph  # noqa: E402
 from hlorank_tune.measure.atomic_files import read_json, write_json  # noqa: E402
 
+from examples import write_feature_graph  # noqa: E402
 from hlorank_training.__main__ import main  # noqa: E402
 from hlorank_training.data.feature_graphs import held_out_folds, read_feature_graphs  # noqa: E402
-from hlorank_training.judging.feature_sets import train_members  # noqa: E402
+from hlorank_training.feature_set_runs import train_members  # noqa: E402
 from hlorank_training.models.feature_set_model import (  # noqa: E402
     FeatureSetModel,
     FeatureSetSettings,
@@ -31,7 +31,7 @@ from hlorank_training.models.train_feature_sets import (  # noqa: E402
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("graphs")
     for number in range(16):
-        write_graph(folder, number)
+        write_feature_graph(folder, number)
     return folder
 
 
@@ -59,8 +59,8 @@ def test_graphs_are_read_with_both_passes(graphs):
     ],
 )
 def test_a_wrong_file_is_named_with_what_is_wrong(tmp_path, changed, words):
-    write_graph(tmp_path, 0)
-    write_graph(tmp_path, 4, **changed)
+    write_feature_graph(tmp_path, 0)
+    write_feature_graph(tmp_path, 4, **changed)
     with pytest.raises(ValueError, match=f"g04.*{words}"):
         read_feature_graphs(tmp_path)
 
@@ -193,7 +193,7 @@ def test_a_model_of_the_order_alone_needs_no_columns_of_nodes(tmp_path, monkeypa
 )
 def test_columns_that_are_missing_or_others_are_told(tmp_path, monkeypatch, columns, words):
     for number in range(4):
-        write_graph(tmp_path, number)
+        write_feature_graph(tmp_path, number)
     if columns is not None:
         write_json(tmp_path / "feature_set.json", columns)
     with pytest.raises(SystemExit, match=f"--data: .*{words}"):
@@ -218,7 +218,7 @@ def test_an_ensemble_predicts_the_geometric_mean_of_its_members(graphs):
 
 def test_run_times_that_are_products_of_columns_are_learned_as_amounts(tmp_path):
     for number in range(16):
-        write_graph(tmp_path, number)
+        write_feature_graph(tmp_path, number)
     graphs = [
         replace(graph, nanoseconds=(10 * graph.config_features.prod(-1).sum(1)).astype(np.int64))
         for graph in read_feature_graphs(tmp_path)

@@ -24,8 +24,6 @@ from hlorank_tune.measure.fusion.write import (  # noqa: E402
 from hlorank_tune.measure.results import largest_difference  # noqa: E402
 
 from hlorank_training.measuring import light_programs as light  # noqa: E402
-from hlorank_training.measuring.fusion_zoo import fusion_programs  # noqa: E402
-from hlorank_training.measuring.fusion_zoo import light_programs as listed  # noqa: E402
 from hlorank_training.measuring.lone_kernels import time_kernel  # noqa: E402
 from hlorank_training.measuring.networks import mixer, plain_convnet  # noqa: E402
 from hlorank_training.measuring.zoo import Network  # noqa: E402
@@ -105,20 +103,12 @@ def test_longer_kernels_take_longer_and_only_large_ones_are_timed_with_other_cac
     print(f"4,096 elements: {short}; 262,144 elements: {long}")
     assert min(short.hot) > 100
     assert min(long.hot) > 10 * min(short.hot)
-    assert short.warm is None and short.cold is None, "its arrays stay in the caches of a core"
-    assert min(long.warm) > 10 * min(short.hot) and min(long.cold) > 10 * min(short.hot)
+    assert short.warm is None, "its arrays stay in the caches of a core"
+    assert min(long.warm) > 10 * min(short.hot)
 
 
 def test_a_short_kernel_that_reads_a_part_of_a_large_array_has_one_time():
     kernel, _ = lone(lambda x: jax.numpy.tanh(x[:8]), (4096, 64))
     times = time_kernel(kernel)
     print(times)
-    assert min(times.hot) < 5_000 and times.warm is None and times.cold is None
-
-
-def test_the_programs_have_many_families_and_distinct_names():
-    programs = fusion_programs()
-    assert len(listed()) >= 40 and len({program.family for program in listed()}) >= 9
-    assert len({program.name for program in programs}) == len(programs) >= 100
-    first = {program.family for program in programs[:24]}
-    assert len(first) >= 15, "a collection that stops early has most families"
+    assert min(times.hot) < 5_000 and times.warm is None

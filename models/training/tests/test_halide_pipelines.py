@@ -21,7 +21,7 @@ from hlorank_training.measuring.halide.adams2019 import (
 )
 from hlorank_training.measuring.halide.collect import ScheduleLimits, collect_halide
 from hlorank_training.measuring.halide.features import CONFIG_FEATURES, FEATURE_SET, NODE_FEATURES
-from hlorank_training.measuring.halide.random_pipelines import RandomPipeline, random_pipeline
+from hlorank_training.measuring.halide.pipelines import RandomPipeline, random_pipeline
 from hlorank_training.measuring.halide.schedules import Compile, Compiled, Failed, Search
 from hlorank_training.measuring.halide.worker import Programs, serve
 

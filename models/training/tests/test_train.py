@@ -1,5 +1,6 @@
-"""Losses, and training that keeps the best."""
+"""Architectures and presets, losses, and training that keeps the best."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -8,10 +9,16 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from examples import as_graph, example  # noqa: E402
+from hlorank_training import __main__ as program  # noqa: E402
 from hlorank_training.data.dataset import Graph, Segment, distinct  # noqa: E402
-from hlorank_training.models.train import Keeping, draw_graphs, train  # noqa: E402
-from hlorank_training.models.training_settings import LossSettings  # noqa: E402
-from hlorank_training.registry import REGISTRY  # noqa: E402
+from hlorank_training.models.train import (  # noqa: E402
+    Keeping,
+    draw_graphs,
+    learning_rate_factor,
+    train,
+)
+from hlorank_training.models.training_settings import LossSettings, TrainSettings  # noqa: E402
+from hlorank_training.registry import DEFAULT, REGISTRY  # noqa: E402
 
 SCORES, RUNTIMES = torch.tensor([0.0, 0.5, 2.0]), torch.tensor([10, 20, 30])
 EXPECTED = [
@@ -126,3 +133,73 @@ def test_families_are_drawn_evenly_and_graphs_evenly_within_their_family():
     found = shares(even_families=True)
     assert found[0] == pytest.approx(1 / 2, abs=0.03)
     assert found[1:] == pytest.approx([1 / 18] * 9, abs=0.015)
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The preset with which a training would begin."""
+    found = []
+
+    def begin(_, entry, preset, folder):
+        found.append(preset)
+        raise SystemExit
+
+    monkeypatch.setattr("hlorank_training.runs.train_run", begin)
+
+    def run(*arguments):
+        given = ["--data", ".", "--hlorank", ".", "--out", "."]
+        monkeypatch.setattr(sys, "argv", ["training", "train", *arguments, *given])
+        with pytest.raises(SystemExit):
+            program.main()
+        return found.pop()
+
+    return run
+
+
+def refused(started, *arguments):
+    """What the command line says instead of training."""
+    with pytest.raises(IndexError):
+        started(*arguments)
+
+
+def test_an_unknown_architecture_lists_those_that_exist():
+    with pytest.raises(ValueError, match=r"'kaufmann'.*graphsage-transformer-segment, graphsage-"):
+        REGISTRY.find("tile", "kaufmann")
+
+
+def test_an_unknown_preset_lists_those_that_exist():
+    with pytest.raises(ValueError, match="no preset 'large', expected: small"):
+        REGISTRY.find("tile", DEFAULT).preset("large")
+
+
+def test_the_command_line_overrides_the_presets_seed_and_time(started):
+    training = started("tile", "--seed", "3", "--minutes", "2").training
+    assert (training.seed, training.minutes, training.loss.name) == (3, 2.0, "logistic")
+
+
+def test_only_features_of_tgraph_can_be_padded_with_another_value(started):
+    tgraph = ("layout", "--architecture", "tgraph-layout")
+    assert started(*tgraph, "--pad-value", "0").model.pad_value == 0
+    refused(started, "tile", "--architecture", "graphsage-segment", "--pad-value", "-1")
+
+
+def test_the_defaults_of_the_command_line_exist():
+    assert program.ARCHITECTURE == DEFAULT
+    assert all(DEFAULT in REGISTRY.of_task(task) for task in ("layout", "tile"))
+
+
+@pytest.mark.parametrize("entry", REGISTRY.entries, ids=lambda entry: f"{entry.task}-{entry.name}")
+def test_all_presets_of_an_architecture_are_settings_of_one_class(entry):
+    assert {preset.model.task for preset in entry.presets.values()} == {entry.task}
+    assert len({type(preset.model) for preset in entry.presets.values()}) == 1
+    for preset in entry.presets.values():
+        assert entry.model(preset.model).architecture == entry.name
+        assert preset.training.loss.function()
+
+
+def test_the_learning_rate_rises_and_then_falls():
+    cosine = TrainSettings(epochs=10, warm_up=0.2)
+    factors = [learning_rate_factor(cosine, epoch) for epoch in range(10)]
+    assert factors[:3] == [pytest.approx(1 / 3), pytest.approx(2 / 3), 1]
+    assert factors[2:] == sorted(factors[2:], reverse=True)
+    assert learning_rate_factor(TrainSettings(decay=0.9), 2) == pytest.approx(0.81)

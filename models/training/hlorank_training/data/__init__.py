@@ -1,7 +1,8 @@
 """Turns files of measured graphs into training data.
 
-* ``sources`` finds the graphs, ``featurize`` runs the featurizer, ``split`` assigns graphs to
-  training, validation and test; ``prepare`` combines them
-* ``dataset`` reads graphs and their segments, ``batch`` packs them into encoder inputs
-* ``whole_graph`` reads graphs for models that do not divide them into segments
+* layouts and tiles: ``featurize`` finds and featurizes the graphs, ``prepare`` splits them into
+  training, validation and test; ``dataset`` reads their segments, and ``batch`` packs these into
+  encoder inputs
+* fusions: ``kernels``; feature sets: ``feature_graphs``
+* how good scores are: ``ranking_quality``
 """

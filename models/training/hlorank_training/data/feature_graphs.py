@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from hlorank_tune.measure.atomic_files import read_json
 
+from hlorank_training.data.prepare import shuffled
 from hlorank_training.data.ranking_quality import kendall_tau
-from hlorank_training.data.split import shuffled
 
 
 @dataclass(frozen=True)

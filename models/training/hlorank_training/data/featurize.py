@@ -1,11 +1,94 @@
-"""Featurizes tuning files with the program ``hlorank``, which has the server's featurizer."""
+"""Finds the measured graphs of a folder, our own collections or TpuGraphs' files, and featurizes
+them with the program ``hlorank``, which has the server's featurizer.
 
+TpuGraphs' folders, ``{train,valid,test}/NAME.{npz,pb}``, define the split. In our own collections,
+every file has a record with the graph's family and noise.
+"""
+
+import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
+from hlorank_tune.measure.atomic_files import read_json
 from tqdm import tqdm
+
+PARTS = {"train": "train", "valid": "validation", "test": "test"}
+"""TpuGraphs' folders, and the parts of the split that they are."""
+FEATURES_FOLDER = "features"
+_SUFFIXES = (".pb", ".npz")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One graph with its measured configurations."""
+
+    name: str
+    """The path below the data folder without its suffix; unique."""
+    file: Path
+    module: int | None
+    """Index of the graph in the file; None for a file with one graph."""
+    graph: str
+    """Name of the graph, which all its collections share; they belong to one part of a split."""
+    family: str
+    part: str | None
+    """``train``, ``validation`` or ``test`` if the folders define the split."""
+    noise_ceiling: float | None
+    """Kendall's tau between two measuring passes, if known."""
+
+
+def sources(data: Path, hlorank: Path) -> list[Source]:
+    """Returns every graph of a folder or of one file, sorted by name."""
+    found = [source for file in _files(data) for source in _of_file(file, data, hlorank)]
+    if not found:
+        raise RuntimeError(
+            f"'{data}' contains no measured graphs (.pb or .npz); collect some, unpack "
+            "measured*.tar.xz, or pass a folder of TpuGraphs"
+        )
+    return found
+
+
+def _files(data: Path) -> list[Path]:
+    if data.is_file():
+        return [data]
+    below = [path for path in data.rglob("*") if path.suffix in _SUFFIXES]
+    return sorted(p for p in below if FEATURES_FOLDER not in p.relative_to(data).parts)
+
+
+def _of_file(file: Path, data: Path, hlorank: Path) -> Iterator[Source]:
+    base = data.parent if data.is_file() else data
+    name = file.relative_to(base).with_suffix("").as_posix()
+    record = file.with_suffix(".json")
+    if record.exists():
+        content = read_json(record)
+        ceiling = content["tau_between_passes"]
+        yield Source(name, file, None, file.stem, content["family"], None, ceiling)
+        return
+    folders = [PARTS[part] for part in file.relative_to(base).parts[:-1] if part in PARTS]
+    part = folders[-1] if folders else None
+    modules = _modules(file, hlorank)
+    for module in modules:
+        several = len(modules) > 1
+        graph = f"{file.stem}.{module}" if several else file.stem
+        full = f"{name}.{module}" if several else name
+        yield Source(full, file, module, graph, _family(file.stem), part, None)
+
+
+def _family(stem: str) -> str:
+    """Returns the program of a TpuGraphs file: ``PROGRAM_HASH`` for kernels, else ``PROGRAM``."""
+    program, _, digest = stem.rpartition("_")
+    return program if program and len(digest) >= 16 else stem
+
+
+def _modules(file: Path, hlorank: Path) -> list[int]:
+    """Returns the indices of the graphs of a file that have several configurations."""
+    if file.suffix == ".npz":
+        return [0]
+    shown = json.loads(run(hlorank, "graph", "inspect", "--json", str(file)))
+    return [graph["module"] for graph in shown["graphs"] if graph["configurations"] > 1]
+
 
 PAD_VALUE = 0
 """Value of the places of list columns that a list does not fill, as in TpuGraphs."""

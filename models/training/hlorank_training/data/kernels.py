@@ -11,9 +11,8 @@ from hlorank_tune.measure.atomic_files import read_json
 from hlorank_tune.measure.schema import ModuleTuningData
 from tqdm import tqdm
 
-from hlorank_training.data.featurize import feature_digest, run
-from hlorank_training.data.sources import FEATURES_FOLDER
-from hlorank_training.data.split import shuffled
+from hlorank_training.data.featurize import FEATURES_FOLDER, feature_digest, run
+from hlorank_training.data.prepare import shuffled
 from hlorank_training.measuring.kernel_times import ProgramKernels, label
 
 MAX_NODES = 512

@@ -2,13 +2,47 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from hashlib import sha256
 from pathlib import Path
 
 from hlorank_training.data.dataset import Measured, read_graph
-from hlorank_training.data.featurize import PAD_VALUE, feature_digest, featurize
-from hlorank_training.data.sources import FEATURES_FOLDER, PARTS, Source, sources
-from hlorank_training.data.split import RULES, Split, split
+from hlorank_training.data.featurize import (
+    FEATURES_FOLDER,
+    PAD_VALUE,
+    PARTS,
+    Source,
+    feature_digest,
+    featurize,
+    sources,
+)
 
+
+@dataclass(frozen=True)
+class Split:
+    """Names by part. No graph or kernel is in two parts."""
+
+    train: tuple[str, ...]
+    validation: tuple[str, ...]
+    test: tuple[str, ...]
+    unseen_family: tuple[str, ...] = ()
+    """Names of the test part whose whole family is held out."""
+
+
+@dataclass(frozen=True)
+class SplitRule:
+    """The sizes of the parts, as shares of the names sorted by SHA-256, so that nobody chooses."""
+
+    test: float = 0.2
+    validation: float = 0.15
+    unseen_families: int = 0
+    """Number of families that are held out whole, also chosen by the SHA-256 of their names."""
+
+
+RULES = {
+    "layout": SplitRule(unseen_families=2),
+    "tile": SplitRule(unseen_families=4),
+}
+"""By task."""
 MIN_AGREEMENT = 0.5
 """Minimum Kendall's tau between two measuring passes; graphs below it are noise and not used."""
 MIN_TRAINING_AGREEMENT = {"layout": 0.75, "tile": MIN_AGREEMENT}
@@ -91,3 +125,23 @@ def split_sources(task: str, found: Sequence[Source]) -> Split:
         return tuple(s.name for graph in graphs for s in found if s.graph == graph)
 
     return Split(**{part.name: names(getattr(by_graph, part.name)) for part in fields(Split)})
+
+
+def split(families: dict[str, str], rule: SplitRule) -> Split:
+    """Splits names, given with their families."""
+    apart = shuffled(sorted(set(families.values())))[: rule.unseen_families]
+    unseen = shuffled([name for name, family in families.items() if family in apart])
+    names = shuffled([name for name, family in families.items() if family not in apart])
+    tests = round(rule.test * len(names))
+    validations = round(rule.validation * len(names))
+    return Split(
+        train=tuple(names[tests + validations :]),
+        validation=tuple(names[tests : tests + validations]),
+        test=(*names[:tests], *unseen),
+        unseen_family=tuple(unseen),
+    )
+
+
+def shuffled(names: Sequence[str]) -> list[str]:
+    """Sorts names by their SHA-256, so that nobody chooses the order."""
+    return sorted(names, key=lambda name: sha256(name.encode()).digest())

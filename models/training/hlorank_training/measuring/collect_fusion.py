@@ -25,10 +25,9 @@ from hlorank_training.measuring.fused_programs import (
     measure_program,
 )
 from hlorank_training.measuring.fusion_worker import REFERENCES, Failed, TimeKernel
-from hlorank_training.measuring.fusion_zoo import fusion_programs
 from hlorank_training.measuring.kernel_times import TIMES, KernelTimes, ProgramKernels, label
 from hlorank_training.measuring.provenance import Collection, record
-from hlorank_training.measuring.zoo import Network
+from hlorank_training.measuring.zoo import Network, fusion_programs
 
 LIMITS = FusionLimits()
 PROTOCOL = Protocol(warmups=1, rounds=5, most_rounds=24, seconds=1.0, tries=2, clock="process")

@@ -33,10 +33,6 @@ LONG = 5_000.0
 """Nanoseconds below which only a loop is precise, and a kernel reads a small part of its inputs."""
 WARM = 8 << 20
 """Bytes of all copies of its inputs and outputs, which are more than the caches of a core."""
-COLD = 64 << 20
-"""Bytes of all copies, which are more than the caches of the processor."""
-_COLD_ROUNDS = 2
-"""Rounds of a pass with cold caches, each of which has many copies."""
 
 _TYPES = {1: "bool", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "uint8", 7: "uint16"}
 _TYPES |= {8: "uint32", 9: "uint64", 10: "float16", 11: "float32", 12: "float64"}
@@ -54,8 +50,6 @@ class LoneTimes:
     """With inputs that the repetition before has read."""
     warm: Times | None = None
     """With inputs and outputs in the cache that cores share; None for small and short kernels."""
-    cold: Times | None = None
-    """With inputs and outputs in memory; None for small and short kernels."""
 
 
 def time_kernel(kernel: Any) -> LoneTimes:
@@ -73,9 +67,7 @@ def time_kernel(kernel: Any) -> LoneTimes:
     hot = _hot(kernel, [output, *arrays])
     if size < LARGE or min(hot) < LONG:
         return LoneTimes(hot)
-    executable = Executable(kernel, (), CHOSEN_FUSION)
-    copies = _Copies(executable, arrays, size)
-    return LoneTimes(hot, copies.time(WARM, ROUNDS), copies.time(COLD, _COLD_ROUNDS))
+    return LoneTimes(hot, _warm(kernel, arrays, size))
 
 
 def _hot(kernel: Any, arrays: Sequence[np.ndarray]) -> Times:
@@ -87,7 +79,7 @@ def _hot(kernel: Any, arrays: Sequence[np.ndarray]) -> Times:
         return _processor_time(lambda: executable.run([count, *arguments]))
 
     repetitions = _repetitions(run)
-    return _passes(lambda: run(repetitions), lambda: run(0), (repetitions, ROUNDS))
+    return _passes(lambda: run(repetitions), lambda: run(0), repetitions)
 
 
 def _repetitions(run: Callable[[int], int]) -> int:
@@ -101,44 +93,36 @@ def _repetitions(run: Callable[[int], int]) -> int:
     return int(np.clip(wanted, 2, _REPETITIONS))
 
 
-@dataclass(frozen=True)
-class _Copies:
-    executable: Executable
-    arrays: Sequence[np.ndarray]
-    size: int
-    """Bytes of inputs and output."""
+def _warm(kernel: Any, arrays: Sequence[np.ndarray], size: int) -> Times:
+    """Runs the kernel on one copy of its inputs after another; outputs live as long.
 
-    def time(self, total: int, rounds: int) -> Times:
-        """Runs the kernel on one copy of its inputs after another; outputs live as long."""
-        copies = max(2, math.ceil(total / self.size))
-        inputs = [on_device([array.copy() for array in self.arrays]) for _ in range(copies)]
-        count = len(self.arrays)
-        empty = empty_program(count)
-        nothing = [on_device([np.float32(0)] * count)] * copies
-        outputs = [None] * copies
-        none = [None] * copies
-
-        def run(executable: Executable, arguments: list[Any], results: list[Any]) -> None:
-            for copy in range(copies):
-                results[copy] = executable.run(arguments[copy])
-
-        run(self.executable, inputs, outputs)
-        return _passes(
-            lambda: _processor_time(lambda: run(self.executable, inputs, outputs)),
-            lambda: _processor_time(lambda: run(empty, nothing, none)),
-            (copies, rounds),
-        )
-
-
-def _passes(run: Callable[[], int], empty: Callable[[], int], counts: tuple[int, int]) -> Times:
-    """Returns nanoseconds of one repetition, by the least times of each pass.
-
-    ``counts`` are the repetitions of a round, and the rounds of a pass.
+    ``size`` is that of inputs and output in bytes.
     """
-    repetitions, rounds = counts
+    executable = Executable(kernel, (), CHOSEN_FUSION)
+    copies = max(2, math.ceil(WARM / size))
+    inputs = [on_device([array.copy() for array in arrays]) for _ in range(copies)]
+    empty = empty_program(len(arrays))
+    nothing = [on_device([np.float32(0)] * len(arrays))] * copies
+    outputs = [None] * copies
+    none = [None] * copies
+
+    def run(executable: Executable, arguments: list[Any], results: list[Any]) -> None:
+        for copy in range(copies):
+            results[copy] = executable.run(arguments[copy])
+
+    run(executable, inputs, outputs)
+    return _passes(
+        lambda: _processor_time(lambda: run(executable, inputs, outputs)),
+        lambda: _processor_time(lambda: run(empty, nothing, none)),
+        copies,
+    )
+
+
+def _passes(run: Callable[[], int], empty: Callable[[], int], repetitions: int) -> Times:
+    """Returns nanoseconds of one of the repetitions of a round, by the least times of each pass."""
     times: list[list[tuple[int, int]]] = [[] for _ in range(PASSES)]
     for _ in range(_TRIES):
-        for one in islice(cycle(times), PASSES * rounds):
+        for one in islice(cycle(times), PASSES * ROUNDS):
             one.append((run(), empty()))
         least = [np.min(one, axis=0) for one in times]
         passes = [max(float(taken - base) / repetitions, 1.0) for taken, base in least]

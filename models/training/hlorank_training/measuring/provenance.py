@@ -47,6 +47,17 @@ class Collection:
         """Returns whether a graph or kernel was measured already."""
         return self.path(name).exists()
 
+    def refuse(self, name: str, reason: str) -> None:
+        """Notes why a graph is left out."""
+        write_json(self._refusal(name), {"name": name, "reason": reason})
+
+    def is_done(self, name: str) -> bool:
+        """Returns whether a graph was measured or left out already."""
+        return self.has(name) or self._refusal(name).exists()
+
+    def _refusal(self, name: str) -> Path:
+        return self.folder / f"{name}.refused.json"
+
     def _refuse_another_source(self, path: Path) -> None:
         """Raises if the folder has files of another source, since existing files are kept."""
         other = read_json(path)["source"] if path.exists() else self.source
@@ -74,7 +85,6 @@ _COMPILERS = {
     "xla": ("XLA", "of jax {jax}"),
     "iree": ("IREE", "{iree-base-compiler}"),
     "halide": ("Halide", "{halide}"),
-    "triton": ("Triton", "{triton}"),
     "tvm": ("TVM", "{apache-tvm}"),
 }
 """The name of a compiler and its version, by the source of a collection."""
@@ -91,13 +101,13 @@ def targets_of(files: Iterable[Path]) -> list[dict[str, Any]]:
 
 
 def _target(provenance: dict[str, Any]) -> dict[str, Any] | None:
-    compiler, *device = re.split("[: ]", provenance["source"], maxsplit=1)
+    compiler = re.split("[: ]", provenance["source"])[0]
     if compiler not in _COMPILERS:
         return None
     name, version = _COMPILERS[compiler]
     threads = provenance["threads"]
     return {
-        "hardware": device[0] if compiler == "triton" else provenance["processor"],
+        "hardware": provenance["processor"],
         "compiler": name,
         "version": version.format(**provenance),
         "flags": [f"{threads} thread" if threads == 1 else f"{threads} threads"],

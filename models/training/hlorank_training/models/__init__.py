@@ -1,14 +1,12 @@
 """Defines the cost models and trains them.
 
-* architectures and their registry: ``architectures``
-* segment models: ``segment_model``, on the inputs in ``segment_batch``
-* the papers' tile models: ``tile_encoder`` and ``scaling``; ``kernel_model`` is their whole-graph
-  form
-* our segment models: ``graph_layers``, ``layout_part`` (with ``layout_tensors``) and ``tile_part``
-  (used twice by ``vector_part``)
-* whole-graph models: ``whole_graph_model`` with ``serving_rule``, on ``whole_graph_layers``;
-  ``early_join`` is a small one for the server's tests
-* the mean of several models: ``ensemble``
-* training: ``train``, ``training_settings``, ``draws``, ``loss`` with ``paper_losses``,
-  ``metrics``, ``checkpoint``
+* what every architecture has: ``architecture``; of segment models: ``segment_model``
+* layouts and tiles: ``graphsage_transformer`` of ``graph_layers``, with ``layout_part`` or
+  ``tile_part`` for what a configuration adds, ``vector_part`` (of ``vector_shapes`` and
+  ``vector_words``) for that of tiles of two levels
+* fusions: ``kernel_time``, on a ``kernel_batch`` and the ``kernel_work`` (with ``kernel_access``)
+  of its nodes, whose opcodes ``opcode_ids`` numbers
+* feature sets: ``feature_set_model``
+* training: ``train``, ``train_kernels`` and ``train_feature_sets``, by ``training_settings``, whose
+  files ``checkpoint`` writes
 """

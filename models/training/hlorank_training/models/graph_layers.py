@@ -132,28 +132,21 @@ class RootMeanSquareNorm(nn.Module):
 
 
 class Sage(nn.Module):
-    """GraphSAGE with means over operands and over users, and a residual connection.
+    """GraphSAGE with means over operands and over users, and a residual connection."""
 
-    Without edges, the layer processes each node separately.
-    """
-
-    def __init__(self, hidden: int, dropout: float, edges: bool):
+    def __init__(self, hidden: int, dropout: float):
         super().__init__()
         self.self_part = nn.Linear(hidden, hidden)
-        self.around = nn.ModuleList(
-            nn.Linear(hidden, hidden, bias=False) for _ in range(2 if edges else 0)
-        )
+        self.around = nn.ModuleList(nn.Linear(hidden, hidden, bias=False) for _ in range(2))
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, h: Tensor, neighbours: Tensor) -> Tensor:
         """Maps h [B*N,H] and ``neighbour_weights`` [B,N,2N] to [B*N,H]."""
-        out = self.self_part(h)
-        if self.around:
-            # Projecting before averaging is equivalent, and the products stay H wide. A node's two
-            # projections are adjacent, so one product adds up both averages.
-            projected = F.linear(h, torch.cat([linear.weight for linear in self.around]))
-            projected = projected.view(-1, neighbours.shape[-1], h.shape[-1])
-            out = out + (neighbours @ projected).flatten(0, 1)
+        # Projecting before averaging is equivalent, and the products stay H wide. A node's two
+        # projections are adjacent, so one product adds up both averages.
+        projected = F.linear(h, torch.cat([linear.weight for linear in self.around]))
+        projected = projected.view(-1, neighbours.shape[-1], h.shape[-1])
+        out = self.self_part(h) + (neighbours @ projected).flatten(0, 1)
         return h + self.dropout(torch.relu(out))
 
 

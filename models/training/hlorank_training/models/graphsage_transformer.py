@@ -40,7 +40,7 @@ _AMOUNT_SHARES = {"layout": 12, "tile": 4}
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """Sizes and parts of the model; the papers' ablations are settings of it."""
+    """Sizes and parts of the model."""
 
     task: str
     """``layout`` or ``tile``"""
@@ -56,10 +56,6 @@ class ModelSettings:
     does not memorize single graphs and choices."""
     attention: bool = True
     """The Transformer layer; without it the model is GraphSAGE alone."""
-    edges: bool = True
-    """Without edges the model is a multi-layer perceptron over nodes."""
-    pooling: str = "sum"
-    """``sum``, ``mean`` or ``max`` over the nodes of a segment; segments are always summed."""
     vectors: bool = False
     """Tiles only: whether tiles have two levels, whose input bounds are vectors."""
 
@@ -81,7 +77,7 @@ class Encoder(SplitEncoder):
         self.opcode = nn.Embedding(OPCODES, hidden)
         self.static = nn.Linear(FEATURES, hidden)
         self.first = nn.Sequential(nn.ReLU(), nn.Linear(hidden, hidden))
-        self.sages = nn.ModuleList(Sage(hidden, settings.dropout, settings.edges) for _ in range(2))
+        self.sages = nn.ModuleList(Sage(hidden, settings.dropout) for _ in range(2))
         self.attention = (
             Attention(hidden, settings.heads, settings.dropout) if settings.attention else None
         )
@@ -135,21 +131,13 @@ class Encoder(SplitEncoder):
         return separate_entries(config) if self.settings.task == "layout" else (config,)
 
     def _pool(self, parts: Tensor, weights: Tensor) -> Tensor:
-        """Pools ``parts`` [B,N,D] to [B,D]. Some channels are the cost of each amount in
-        ``weights`` [B,A+1,N]; the other channels use the last weight, which is 1."""
+        """Sums ``parts`` [B,N,D] over the nodes to [B,D]. Some channels are the cost of each amount
+        in ``weights`` [B,A+1,N]; the other channels use the last weight, which is 1."""
         amount = torch.arange(self.settings.embedding, device=parts.device) // self.amount_channels
         amount = amount.clamp(max=weights.shape[1] - 1)
-        # Padding nodes have the weight 0 and no value is negative, so sum and maximum ignore them.
-        if self.settings.pooling == "max":
-            return (parts * weights[:, amount].mT).amax(1)
         chosen = F.one_hot(amount, weights.shape[1]).to(parts.dtype).mT
         # Nothing is negative, so the maximum is the chosen sum. ONNX Runtime is slow at a sum here.
-        total = ((weights @ parts) * chosen).amax(1)
-        return (
-            total / weights[:, -1].sum(-1, keepdim=True)
-            if self.settings.pooling == "mean"
-            else total
-        )
+        return ((weights @ parts) * chosen).amax(1)
 
 
 def _configuration_part(settings: ModelSettings) -> nn.Module:

@@ -62,7 +62,7 @@ class KernelTimeEncoder(nn.Module):
         self.input = nn.Linear(FEATURES + settings.opcode + _NODE_EXTRAS, hidden)
         self.dropout = nn.Dropout(settings.dropout)
         self.sage = nn.ModuleList(
-            Sage(hidden, settings.dropout, True) for _ in range(settings.sage_layers)
+            Sage(hidden, settings.dropout) for _ in range(settings.sage_layers)
         )
         self.norms = nn.ModuleList(RootMeanSquareNorm(hidden) for _ in self.sage)
         self.attention = nn.ModuleList(

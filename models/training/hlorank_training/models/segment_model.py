@@ -15,6 +15,7 @@ from hlorank_training.models.graph_layers import rows_of
 
 OPCODES = 128
 FEATURES = 140
+TILE_FEATURES = 24
 _DIMENSIONS = slice(21, 27)
 """Feature columns of the output shape, the major dimension first."""
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hlorank_training.models.graph_layers import Standardise, rows_of
-from hlorank_training.models.segment_model import SegmentBatch
+from hlorank_training.models.segment_model import TILE_FEATURES, SegmentBatch
 
 RANK = 6
 CUTS = RANK + 2
@@ -110,7 +110,6 @@ def log_of(x: Tensor) -> Tensor:
     return torch.log(x.clamp(min=1))
 
 
-TILE_FEATURES = 24
 LOOP = 8 + 3 * 5
 PIECES = 8
 """Numbers of features of the loop over tiles, and of every node's piece of a tile."""

@@ -7,14 +7,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hlorank_training.models.graph_layers import Standardise, rows_apart, rows_of
-from hlorank_training.models.segment_model import SegmentBatch
+from hlorank_training.models.segment_model import TILE_FEATURES, SegmentBatch
 from hlorank_training.models.tile_part import (
     LARGEST,
     PIECES,
     RANK,
     SCALE,
     STEP,
-    TILE_FEATURES,
     Shapes,
     piece_words,
 )

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from hlorank_training.models.tile_part import RANK, TILE_FEATURES, VECTOR
+from hlorank_training.models.segment_model import TILE_FEATURES
+from hlorank_training.models.tile_part import RANK, VECTOR
 
 LEVELS = 2
 _REDUCTION_SUM = 6

@@ -24,14 +24,18 @@ from hlorank_training.papers.tgraph_layers import (
     first_linear,
     instance_norm,
 )
-from hlorank_training.whole_graphs.graph import WholeGraph, read_pruned_graph
+from hlorank_training.whole_graphs.graph import (
+    Permutations,
+    ServingRule,
+    WholeGraph,
+    read_pruned_graph,
+)
 from hlorank_training.whole_graphs.model import (
     CrossConfigurationAttention,
     WholeGraphModel,
     mean_over,
     node_rows,
 )
-from hlorank_training.whole_graphs.serving_rule import Permutations, ServingRule
 
 _ORDERS_SEED = 101
 

@@ -11,13 +11,13 @@ from hlorank_training.data.dataset import Graph
 from hlorank_training.models.architecture import Architecture, Preset
 from hlorank_training.models.graph_layers import mean_weights
 from hlorank_training.models.segment_model import (
+    TILE_FEATURES,
     SegmentBatch,
     SegmentEncoder,
     SegmentModel,
     node_rows,
     tile_rows,
 )
-from hlorank_training.models.tile_part import TILE_FEATURES
 from hlorank_training.models.training_settings import LossSettings, TrainSettings
 from hlorank_training.papers.tgraph_layers import (
     Attentions,

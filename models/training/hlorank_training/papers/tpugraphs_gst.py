@@ -18,9 +18,8 @@ from hlorank_training.models.layout_part import SLOTS
 from hlorank_training.models.segment_model import FEATURES, OPCODES
 from hlorank_training.models.training_settings import LossSettings, TrainSettings
 from hlorank_training.papers.tile_encoder import ZScore
-from hlorank_training.whole_graphs.graph import Inputs, WholeGraph
+from hlorank_training.whole_graphs.graph import Inputs, ServingRule, WholeGraph
 from hlorank_training.whole_graphs.model import WholeGraphModel, mean_over, node_rows
-from hlorank_training.whole_graphs.serving_rule import ServingRule
 
 _FIRST_FACTOR = 100.0
 """First value of the learned factors of the opcode and of the layouts."""

@@ -13,13 +13,13 @@ from hlorank_training.models.graph_layers import look_up, sum_of_nodes
 from hlorank_training.models.segment_model import (
     FEATURES,
     OPCODES,
+    TILE_FEATURES,
     SegmentBatch,
     SegmentEncoder,
     SegmentModel,
     node_rows,
     tile_rows,
 )
-from hlorank_training.models.tile_part import TILE_FEATURES
 from hlorank_training.models.training_settings import LossSettings, TrainSettings
 from hlorank_training.papers.tile_encoder import LinearHead, MinMax, every_row
 

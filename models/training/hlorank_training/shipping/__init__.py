@@ -1,6 +1,6 @@
-"""Writes what ships: artifacts, and fixtures for the tests.
+"""Writes artifacts: ONNX files, golden cases and the manifest.
 
-* artifacts: ``export``, of ``onnx_model`` or ``whole_graph_onnx``, and ``golden``
-* fixtures: ``fixtures`` (measurements), ``text_fixtures`` (HLO text), ``whole_graph_fixtures``
-  (artifacts of small whole-graph models), ``fusion_fixtures`` (programs before fusion)
+``export`` writes those of layouts and tiles (``onnx_model``), ``kernel_artifact`` those of fusions,
+and ``feature_set_artifact`` those of feature sets, with ``golden``, ``calibration`` and
+``onnx_files``.
 """

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from hlorank_training.data.prepare import Form
-from hlorank_training.whole_graphs.graph import Inputs, WholeGraph, read_whole_graph
-from hlorank_training.whole_graphs.serving_rule import ServingRule
+from hlorank_training.whole_graphs.graph import Inputs, ServingRule, WholeGraph, read_whole_graph
 
 
 def sum_over(h: Tensor, at: Tensor, of: Tensor, kept: Tensor | None = None) -> Tensor:

@@ -8,14 +8,12 @@ from torch import nn
 from torch.export import Dim
 
 from hlorank_training.models.layout_part import SLOTS
-from hlorank_training.models.segment_model import FEATURES, OPCODES
-from hlorank_training.models.tile_part import TILE_FEATURES
+from hlorank_training.models.segment_model import FEATURES, OPCODES, TILE_FEATURES
 from hlorank_training.shipping.export import Exported, common_fields
 from hlorank_training.shipping.golden import GoldenRule
 from hlorank_training.shipping.onnx_files import export_module, session
-from hlorank_training.whole_graphs.graph import Inputs, model_inputs
+from hlorank_training.whole_graphs.graph import Inputs, ServingRule, model_inputs
 from hlorank_training.whole_graphs.model import WholeGraphModel
-from hlorank_training.whole_graphs.serving_rule import ServingRule
 
 
 def inputs(task: str) -> tuple[str, ...]:

@@ -1,12 +1,7 @@
-"""Measures random Halide pipelines with schedules of the Adams2019 autoscheduler. Resumable.
+"""Measures random Halide pipelines with schedules of the Adams2019 autoscheduler. Resumable."""
 
-Several processes may collect into one folder: each takes pipelines that no other one has.
-"""
-
-import fcntl
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -25,7 +20,7 @@ from hlorank_training.measuring.halide.features import (
     NODE_FEATURES,
     PRODUCTS,
 )
-from hlorank_training.measuring.halide.random_pipelines import SMALL, RandomPipeline
+from hlorank_training.measuring.halide.pipelines import SMALL, RandomPipeline
 from hlorank_training.measuring.halide.schedules import (
     PROTOCOL,
     WORKER,
@@ -115,9 +110,8 @@ def collect_halide(
     with Worker(WORKER) as worker, tqdm(desc="pipelines") as progress:
         for seed in map(_seed, count()):
             name = f"p{seed:05d}"
-            with _claimed(folder / f".{name}.lock") as is_ours:
-                if is_ours and not _is_done(collection, name):
-                    _collect(collection, name, seed, worker)
+            if not collection.is_done(name):
+                _collect(collection, name, seed, worker)
             progress.update()
             progress.set_postfix_str(name)
             if time.monotonic() > end:
@@ -129,17 +123,12 @@ def _seed(number: int) -> int:
     return SMALL + number - place - 1 if rest else place
 
 
-def _is_done(collection: Collection, name: str) -> bool:
-    return collection.has(name) or (collection.folder / f"{name}.refused.json").exists()
-
-
 def _collect(collection: Collection, name: str, seed: int, worker: Worker) -> None:
     try:
         _measure(collection, name, seed, worker)
     except (PipelineError, ScheduleError) as error:
         tqdm.write(f"{name}: {error}")
-        refused = {"name": name, "reason": str(error)}
-        write_json(collection.folder / f"{name}.refused.json", refused)
+        collection.refuse(name, str(error))
 
 
 def _measure(collection: Collection, name: str, seed: int, worker: Worker) -> None:
@@ -151,8 +140,7 @@ def _measure(collection: Collection, name: str, seed: int, worker: Worker) -> No
         reasons = "; ".join(sorted({reason for _, reason in drawn.failed}))
         message = f"{len(drawn.working)} of {limits.least} distinct schedules: {reasons}"
         raise PipelineError(message)
-    with _alone(collection.folder):
-        timing = schedules.measure(collection.protocol)
+    timing = schedules.measure(collection.protocol)
     working = drawn.working
     details = {
         "seed": seed,
@@ -225,24 +213,3 @@ def draws_after_greedy(count: int, greedy_seconds: float, beam_seconds: float) -
         else:
             place = number % len(_NOISE)
             yield Draw(number, _NOISE[place], _KEEP[place], min(beam, widest))
-
-
-@contextmanager
-def _claimed(path: Path) -> Iterator[bool]:
-    """Yields whether no other process has this lock file, which is removed afterwards."""
-    with path.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True
-        path.unlink(missing_ok=True)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Waits until no other process that collects into the folder measures."""
-    with (folder / ".measuring.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -18,7 +18,7 @@ from hlorank_tune.measure.results import NOT_REPEATABLE, difference
 from hlorank_tune.measure.rounds import Protocol, Timing, measure
 
 from hlorank_training.measuring.halide.adams2019 import Draw, apply_schedule, printed
-from hlorank_training.measuring.halide.pipeline import Pipeline
+from hlorank_training.measuring.halide.pipelines import Pipeline
 from hlorank_training.measuring.halide.schedules import (
     Begin,
     Compile,

@@ -58,15 +58,11 @@ def collect_tvm(
             for number, (family, module) in enumerate(sorted(tasks.items())):
                 name = f"t{seed:04d}{number:02d}"
                 progress.set_postfix_str(f"{name} {family}")
-                if not _is_done(collection, name):
+                if not collection.is_done(name):
                     _collect(collection, name, family, module, 100 * seed + number)
                 progress.update()
                 if time.monotonic() > end:
                     return
-
-
-def _is_done(collection: Collection, name: str) -> bool:
-    return collection.has(name) or (collection.folder / f"{name}.refused.json").exists()
 
 
 def _collect(
@@ -75,9 +71,8 @@ def _collect(
     begin = time.monotonic()
     columns, passes = _measured(module, collection.limits.candidates, seed)
     if len(columns) < collection.limits.least:
-        reason = f"{len(columns)} candidates ran, {collection.limits.least} are needed"
-        refused = {"name": name, "family": family, "reason": reason}
-        write_json(collection.folder / f"{name}.refused.json", refused)
+        least = collection.limits.least
+        collection.refuse(name, f"{len(columns)} candidates ran, {least} are needed")
         return
     timing = Timing(*(1e9 * passes.T[:, None, :]))
     details = {
