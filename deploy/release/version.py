@@ -12,7 +12,7 @@ _PLACES = {
     "client/tuner/pyproject.toml": r'^(?:version = |    "hlorank==)"?([\d.]+)"',
     "deploy/helm/hlorank/Chart.yaml": r"^(?:version|appVersion): (.*)$",
     "deploy/kubernetes/kustomization.yaml": r"newTag: (.*)$",
-    "deploy/kubernetes/deployment.yaml": r'image: "hlorank:(.*)"$',
+    "deploy/kubernetes/hlorank.yaml": r'image: "hlorank:(.*)"$',
     "deploy/README.md": r"hlorank:(\d+\.\d+\.\d+)",
     "README.md": r"hlorank-(\d+\.\d+\.\d+)-py3",
     "models/training/pyproject.toml": r'^version = "(.*)"$',
