@@ -1,1 +1,1 @@
-"""Offline training of hlorank's cost models: collect, train, export, evaluate."""
+"""Offline training of hlorank's cost models: collect, train, export."""

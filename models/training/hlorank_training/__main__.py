@@ -88,13 +88,10 @@ def _parser() -> argparse.ArgumentParser:
     _add_artifact(columns)
     columns.add_argument("--version", type=int, default=1, help="version (default: 1)")
 
-    evaluate = _add(parsers, "evaluate", commands.evaluate, "measures the quality of a run again")
     export = _kinds(parsers, "export", "writes the artifact of a run")
     held_out = _add(parsers, "held-out", commands.held_out, "lists files that no training reads")
-    for command in (evaluate, held_out):
-        command.add_argument("task", choices=("layout", "tile"))
-        _add_data(command)
-    evaluate.add_argument("--run", type=Path, required=True, help="folder of the checkpoint")
+    held_out.add_argument("task", choices=("layout", "tile"))
+    _add_data(held_out)
     for task in ("layout", "tile", "fusion"):
         command = commands.export_fusion if task == "fusion" else commands.export
         one = _add_data(_add(export, task, command, f"a model of {task}s"))

@@ -81,13 +81,6 @@ def train_feature_set(arguments: argparse.Namespace) -> None:
     print(f"wrote {place.folder}")
 
 
-def evaluate(arguments: argparse.Namespace) -> None:
-    """Measures the quality of a trained model on held-out graphs again."""
-    from hlorank_training.runs import evaluate_run
-
-    print(evaluate_run(_tuning_files(arguments), arguments.run))
-
-
 def held_out(arguments: argparse.Namespace) -> None:
     """Lists the files of the held-out graphs, for `hlorank eval`."""
     prepared = _tuning_files(arguments).prepare()

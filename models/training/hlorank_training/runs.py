@@ -1,11 +1,10 @@
-"""Trains, evaluates and exports models of layouts and tiles; a run has a folder of its own."""
+"""Trains, judges and exports models of layouts and tiles; a run has a folder of its own."""
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from hlorank_tune.measure.atomic_files import read_json, write_json
-from torch import nn
 
 from hlorank_training.data.prepare import SEGMENTS, Form, Prepared, Split, prepare
 from hlorank_training.judging import held_out_quality, quality_table
@@ -53,6 +52,7 @@ def train_run(files: TuningFiles, entry: Architecture, preset: Preset, folder: P
         state=folder / "state.pt",
     )
     trained = train(entry.model, preset, training, validation, keeping)
+    quality = held_out_quality(prepared, lambda graph: score_graph(trained.model, graph))
     report = {
         "feature_digest": prepared.feature_digest,
         "architecture": trained.model.architecture,
@@ -60,23 +60,8 @@ def train_run(files: TuningFiles, entry: Architecture, preset: Preset, folder: P
         "settings": asdict(preset.training),
         "split": asdict(prepared.split),
         "history": trained.history,
+        **quality,
     }
-    return _judged(trained.model, prepared, report, folder)
-
-
-def evaluate_run(files: TuningFiles, folder: Path) -> str:
-    """Measures the quality of a trained model again, writes it into the report, and returns it."""
-    report = read_json(folder / REPORT)
-    model = load_checkpoint(folder / CHECKPOINT, REGISTRY)
-    prepared = files.prepare(model.form(model.settings))
-    refuse_other_features(report, prepared)
-    return _judged(model, prepared, report, folder)
-
-
-def _judged(model: nn.Module, prepared: Prepared, report: dict[str, Any], folder: Path) -> str:
-    prepared = replace(prepared, split=Split(**report["split"]))
-    quality = held_out_quality(prepared, lambda graph: score_graph(model, graph))
-    report = report | quality
     write_json(folder / REPORT, report)
     return quality_table(prepared, report)
 

@@ -12,7 +12,7 @@ def shown(*arguments: str) -> str:
 
 def test_help_names_every_command():
     text = shown()
-    for name in ("collect", "train", "evaluate", "export", "held-out"):
+    for name in ("collect", "train", "export", "held-out"):
         assert f"\n    {name}" in text
 
 

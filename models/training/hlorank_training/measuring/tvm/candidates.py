@@ -8,11 +8,10 @@ import sys
 import time
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import tvm
-from tvm import relax
 from tvm.ir.utils import derived_object
 from tvm.relax import transform
 from tvm.s_tir import meta_schedule as ms
@@ -36,16 +35,6 @@ _SLOW = 0.02
 """Seconds of a candidate that is not worth more than two runs."""
 _LONG = 0.002
 """Seconds of runs that are timed together: a few runs of some microseconds differ by a third."""
-
-
-class Measured:
-    """What was measured, in order."""
-
-    seconds: ClassVar[list[float]] = []
-    """Infinite for a failure."""
-    after: Callable[[], float] | None = None
-    clock: ClassVar[list[float]] = []
-    """What ``after`` returned after each."""
 
 
 _BUILT: dict[str, tvm.IRModule] = {}
@@ -86,33 +75,27 @@ class Runner(PyRunner):
 
     def run(self, runner_inputs: list[Any]) -> list[Future]:
         """Measures one candidate after the other."""
-        futures = []
-        for each in runner_inputs:
-            seconds = measure(_BUILT.pop(str(each.artifact_path)), each.args_info)
-            Measured.seconds.append(float(np.median(seconds)) if seconds else np.inf)
-            if Measured.after is not None:
-                Measured.clock.append(Measured.after())
-            futures.append(Future(seconds))
-        return futures
+        return [Future(_measured(each)) for each in runner_inputs]
 
 
-def measure(mod: tvm.IRModule, args_info: Any) -> list[float]:
-    """Returns the seconds of a scheduled module in two passes; none if it fails."""
-    return _in_child(lambda: _passes(mod, args_info))
+def _measured(given: Any) -> list[float]:
+    """Returns the seconds of a built candidate in two passes; none if it fails."""
+    module = _BUILT.pop(str(given.artifact_path))
+    return _in_child(lambda: _passes(module, given.args_info))
 
 
-def search(module: tvm.IRModule, cost_model: Any, trials: int, seed: int, **options: Any) -> Any:
-    """Searches a task, whose function is ``main``; ``Measured`` and TVM's database, which is
-    returned, have what was measured."""
-    Measured.seconds.clear()
-    Measured.clock.clear()
+def measured_candidates(module: tvm.IRModule, count: int, seed: int, folder: str) -> Any:
+    """Measures random candidates of a task, whose function is ``main``; returns TVM's database."""
     return ms.tune_tir(
         module,
         TARGET,
-        max_trials_global=trials,
+        folder,
+        max_trials_global=count,
         builder=Builder(),
         runner=Runner(),
-        cost_model=cost_model,
+        cost_model="random",
+        strategy="replay-trace",
+        database="memory",
         num_tuning_cores=1,
         seed=seed,
         # RemoveBuildArtifact, one of the defaults, would remove the folder of a path.
@@ -120,7 +103,6 @@ def search(module: tvm.IRModule, cost_model: Any, trials: int, seed: int, **opti
             ms.measure_callback.UpdateCostModel(),
             ms.measure_callback.AddToDatabase(),
         ],
-        **options,
     )
 
 
@@ -136,19 +118,6 @@ def tasks_of(program: tvm.IRModule) -> dict[str, tvm.IRModule]:
         fused = tvm.transform.Sequential(passes)(program)
     tasks = ms.relax_integration.extract_tasks(fused, TARGET)
     return {each.task_name: each.dispatched[0] for each in tasks}
-
-
-class Parameters:
-    """The parameters of a Relax program that is being built."""
-
-    def __init__(self) -> None:
-        self.every: list[relax.Var] = []
-
-    def new(self, *shape: int) -> relax.Var:
-        """Adds a tensor of f32."""
-        parameter = relax.Var(f"p{len(self.every)}", relax.TensorType(shape, "float32"))
-        self.every.append(parameter)
-        return parameter
 
 
 def _in_child(work: Callable[[], list[float]]) -> list[float]:

@@ -14,7 +14,7 @@ from hlorank_tune.measure.rounds import Timing
 from tqdm import tqdm
 
 from hlorank_training.measuring.provenance import Collection, record, write_feature_graph
-from hlorank_training.measuring.tvm.candidates import search, tasks_of
+from hlorank_training.measuring.tvm.candidates import measured_candidates, tasks_of
 from hlorank_training.measuring.tvm.programs import random_program
 
 
@@ -90,8 +90,7 @@ def _measured(module: tvm.IRModule, candidates: int, seed: int) -> tuple[np.ndar
     """Returns the distinct columns [c, columns] of random candidates that ran, and the seconds of
     both passes [c, 2]."""
     with tempfile.TemporaryDirectory() as work:
-        options = {"work_dir": work, "strategy": "replay-trace", "database": "memory"}
-        database = search(module, "random", candidates, 1 + seed, **options)
+        database = measured_candidates(module, candidates, 1 + seed, work)
     records = database.get_all_tuning_records()
     ran = {
         columns_of(each.trace).tobytes(): [float(seconds) for seconds in each.run_secs]

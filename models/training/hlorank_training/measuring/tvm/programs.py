@@ -7,17 +7,21 @@ import tvm
 from tvm import relax
 from tvm.relax import op
 
-from hlorank_training.measuring.tvm.candidates import Parameters
-
 _OPERATORS_OF_A_PROGRAM = 6
 
 
-class Drawn(Parameters):
-    """Parameters whose sizes are drawn at random."""
+class Drawn:
+    """The parameters of a Relax program that is being built, whose sizes are drawn at random."""
 
     def __init__(self, seed: int):
-        super().__init__()
+        self.every: list[relax.Var] = []
         self._random = np.random.default_rng(seed)
+
+    def new(self, *shape: int) -> relax.Var:
+        """Adds a tensor of f32."""
+        parameter = relax.Var(f"p{len(self.every)}", relax.TensorType(shape, "float32"))
+        self.every.append(parameter)
+        return parameter
 
     def one_of(self, *values: int) -> int:
         """Returns one of some numbers."""
