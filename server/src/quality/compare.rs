@@ -60,7 +60,8 @@ impl LiveQuality {
             if of != task || target.is_some_and(|target| target != subject.target) {
                 continue;
             }
-            let lacks = |version: &&Arc<Model>| !self.board.has(version.digest(), &subject);
+            let lacks =
+                |version: &&Arc<Model>| self.board.get(version.digest(), &subject).is_none();
             let lacking: Vec<&Arc<Model>> = versions.into_iter().filter(lacks).collect();
             if !lacking.is_empty() {
                 self.replay(&subject, &lacking).await?;
@@ -68,24 +69,12 @@ impl LiveQuality {
             // Both versions count on the graphs that both can rank, or one would have the easier
             // ones.
             let found = versions.map(|version| self.board.get(version.digest(), &subject));
-            if let [Some(first), Some(second)] = found {
+            if let [Some(Some(first)), Some(Some(second))] = found {
                 pairs.push([first, second]);
             }
         }
         let compare = move |_| Comparison::of(&pairs);
         Ok(self.stored.pool().run(Class::Bulk, compare).await?.value)
-    }
-}
-
-impl Verdict {
-    /// Which version is better on this many graphs, given the interval of the difference of tau.
-    fn of(graphs: usize, tau: [f64; 2]) -> Self {
-        match tau {
-            _ if graphs < MIN_GRAPHS => Self::Undecided,
-            [low, _] if low > 0.0 => Self::Second,
-            [_, high] if high < 0.0 => Self::First,
-            _ => Self::Undecided,
-        }
     }
 }
 
@@ -95,7 +84,14 @@ impl Comparison {
         let versions = [0, 1].map(|number| QualitySummary::of(&version(number)));
         // Versions are compared graph by graph, because graphs differ more from each other than
         // versions do.
-        let differences: Vec<[f64; 3]> = pairs.iter().map(difference).collect();
+        let differences = pairs.iter().map(|[first, second]| {
+            [
+                second.tau - first.tau,
+                second.ordered_pairs - first.ordered_pairs,
+                second.regret - first.regret,
+            ]
+        });
+        let differences: Vec<[f64; 3]> = differences.collect();
         let [tau, ordered_pairs, regret] = if pairs.is_empty() {
             [[0.0; 2]; 3]
         } else {
@@ -106,18 +102,14 @@ impl Comparison {
             tau,
             ordered_pairs,
             regret,
-            verdict: Verdict::of(pairs.len(), tau),
+            verdict: match tau {
+                _ if pairs.len() < MIN_GRAPHS => Verdict::Undecided,
+                [low, _] if low > 0.0 => Verdict::Second,
+                [_, high] if high < 0.0 => Verdict::First,
+                _ => Verdict::Undecided,
+            },
         }
     }
-}
-
-/// By how much the figures of the second version exceed those of the first.
-fn difference([first, second]: &[GraphQuality; 2]) -> [f64; 3] {
-    [
-        second.tau - first.tau,
-        second.ordered_pairs - first.ordered_pairs,
-        second.regret - first.regret,
-    ]
 }
 
 /// Returns a 95 % interval of the mean of each of `N` differences over graphs, by a bootstrap over the graphs: as many graphs

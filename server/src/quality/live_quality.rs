@@ -1,9 +1,9 @@
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use hlorank_graph::{Digest, Task};
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use super::board::{Board, MAX_GRAPHS};
 use crate::{
     call::CallError,
     metrics::Metrics,
@@ -84,7 +84,8 @@ impl LiveQuality {
             };
             let series = &self.metrics.quality;
             series.replayed(quality.is_ok(), started.elapsed());
-            self.board.set(model.digest(), subject.clone(), quality?);
+            let found = (model.digest(), subject.clone());
+            self.board.0.lock().insert(found, quality?);
         }
         Ok(())
     }
@@ -113,5 +114,35 @@ fn takes(model: &Model, list: &MeasuredList) -> bool {
             set.name() == graph.set() && set.node_features().len() == graph.columns()
         }
         (named, graph) => named.is_none() && graph.is_none(),
+    }
+}
+
+/// Maximum number of graphs, each on one target, that are replayed: those that come first by target and hash.
+const MAX_GRAPHS: usize = 10_000;
+
+/// What replays found, by the digest of the model version and by graph and target; nothing if the measurements say nothing about a
+/// ranking. It is lost when the server stops.
+#[derive(Default)]
+pub(crate) struct Board(Mutex<BTreeMap<(Digest, Subject), Option<GraphQuality>>>);
+
+impl Board {
+    /// Returns what a replay found; `None` if there was none.
+    pub(super) fn get(&self, model: Digest, subject: &Subject) -> Option<Option<GraphQuality>> {
+        self.0.lock().get(&(model, subject.clone())).copied()
+    }
+
+    /// Forgets what was found for all others.
+    pub(super) fn retain(&self, is_kept: impl Fn(&Digest, &Subject) -> bool) {
+        self.0
+            .lock()
+            .retain(|(model, subject), _| is_kept(model, subject));
+    }
+
+    /// Returns what was found for a version, with the target of each graph.
+    pub(super) fn graphs(&self, model: Digest) -> Vec<(String, GraphQuality)> {
+        let replays = self.0.lock();
+        let own = replays.iter().filter(|((of, _), _)| *of == model);
+        own.filter_map(|((_, subject), quality)| Some((subject.target.clone(), (*quality)?)))
+            .collect()
     }
 }

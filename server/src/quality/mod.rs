@@ -6,7 +6,6 @@
 //! be looked for in every batch. A replay judges each version on the same measurements, also one that serves only some
 //! graphs, and after a restart.
 
-mod board;
 mod compare;
 mod live_quality;
 mod replays;

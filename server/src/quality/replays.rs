@@ -1,6 +1,5 @@
 use std::{
     collections::BTreeSet,
-    future::pending,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -59,26 +58,20 @@ impl Replays {
                 false
             });
             tokio::select! {
-                changed = self.store.changed() => self.forget(&changed),
+                changed = self.store.changed() => match changed {
+                    Changed::Subjects(subjects) => {
+                        self.quality.board.retain(|_, subject| !subjects.contains(subject));
+                    }
+                    Changed::All => self.quality.board.retain(|_, _| false),
+                },
                 alive = versions.changed() => {
                     if alive.is_err() {
                         return;
                     }
                 }
-                () = time_to_retry(is_complete) => {}
+                () = sleep(RETRY), if !is_complete => {}
             }
             sleep(BURST).await;
-        }
-    }
-
-    fn forget(&self, changed: &Changed) {
-        match changed {
-            Changed::Subjects(subjects) => {
-                for subject in subjects {
-                    self.quality.board.forget(subject);
-                }
-            }
-            Changed::All => self.quality.board.clear(),
         }
     }
 
@@ -87,8 +80,10 @@ impl Replays {
         let in_use = self.quality.registry.serving().in_use();
         let subjects = self.quality.subjects().await?;
         // Graphs that were deleted, or that are not among the first any more, take no more memory.
-        let kept = subjects.iter().map(|(subject, _)| subject).collect();
-        self.quality.board.retain_subjects(&kept);
+        let kept: BTreeSet<&Subject> = subjects.iter().map(|(subject, _)| subject).collect();
+        self.quality
+            .board
+            .retain(|_, subject| kept.contains(subject));
         let mut is_complete = true;
         let mut published = Instant::now();
         for (subject, task) in &subjects {
@@ -123,7 +118,9 @@ impl Replays {
         let board = &self.quality.board;
         let models = in_use.iter().map(|version| &version.model);
         models
-            .filter(|model| model.manifest().task == task && !board.has(model.digest(), subject))
+            .filter(|model| {
+                model.manifest().task == task && board.get(model.digest(), subject).is_none()
+            })
             .collect()
     }
 
@@ -134,7 +131,7 @@ impl Replays {
             .iter()
             .filter_map(|report| Some(report.model.as_ref()?.digest()))
             .collect();
-        self.quality.board.retain_models(&loaded);
+        self.quality.board.retain(|model, _| loaded.contains(model));
         let graphs = in_use.iter().map(|VersionInUse { role, model }| {
             (
                 (model.manifest().name.clone(), role.name()),
@@ -142,15 +139,6 @@ impl Replays {
             )
         });
         self.quality.metrics.quality.publish(graphs);
-    }
-}
-
-/// Waits until replays that failed are tried again; for ever if none did.
-async fn time_to_retry(is_complete: bool) {
-    if is_complete {
-        pending::<()>().await;
-    } else {
-        sleep(RETRY).await;
     }
 }
 

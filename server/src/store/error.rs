@@ -1,7 +1,5 @@
 use std::io;
 
-use redb::{DatabaseError, StorageError};
-
 use crate::refusal::refusals;
 
 /// Why the store of measurements cannot be used.
@@ -84,39 +82,17 @@ refusals! {
     }
 }
 
-impl From<StorageError> for Unusable {
-    fn from(error: StorageError) -> Self {
-        match error {
-            // A file that is too short or has another beginning is invalid data.
-            StorageError::Io(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
-                ) =>
-            {
-                Self::Damaged(error.to_string())
-            }
-            StorageError::Io(error) => Self::Io(error),
-            other => Self::Damaged(other.to_string()),
-        }
-    }
-}
-
-impl From<DatabaseError> for Unusable {
-    fn from(error: DatabaseError) -> Self {
-        match error {
-            DatabaseError::DatabaseAlreadyOpen => Self::Locked,
-            DatabaseError::Storage(error) => error.into(),
-            other => Self::Damaged(other.to_string()),
-        }
-    }
-}
-
 impl From<redb::Error> for Unusable {
     fn from(error: redb::Error) -> Self {
         match error {
             redb::Error::DatabaseAlreadyOpen => Self::Locked,
-            redb::Error::Io(error) => StorageError::Io(error).into(),
+            redb::Error::Io(error) => match error.kind() {
+                // A file that is too short or has another beginning is invalid data.
+                io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+                    Self::Damaged(error.to_string())
+                }
+                _ => Self::Io(error),
+            },
             other => Self::Damaged(other.to_string()),
         }
     }

@@ -113,30 +113,6 @@ impl Subject {
 }
 
 impl Chosen {
-    /// Those of all graphs on a target.
-    #[must_use]
-    pub fn of_target(target: &str) -> Self {
-        Self {
-            target: Some(target.to_owned()),
-            ..Self::default()
-        }
-    }
-
-    /// Those of one graph on a target.
-    #[must_use]
-    pub fn of_subject(subject: &Subject) -> Self {
-        Self {
-            graph: Some(subject.graph),
-            ..Self::of_target(&subject.target)
-        }
-    }
-
-    /// Only the measurements of this reporter; those of all if it is `None`.
-    #[must_use]
-    pub fn by(self, reporter: Option<Reporter>) -> Self {
-        Self { reporter, ..self }
-    }
-
     /// What their keys begin with.
     pub(super) fn prefix(&self) -> Vec<u8> {
         match (&self.target, self.graph) {
@@ -170,13 +146,11 @@ impl Whose {
 
 impl Reporter {
     /// Returns the reporter of this name; `None` if the name is empty.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         (!name.is_empty()).then(|| Self(name.into()))
     }
 
     /// Its name.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.0
     }

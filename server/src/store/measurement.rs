@@ -95,7 +95,6 @@ const ID_BYTES: usize = 16;
 
 impl Outcome {
     /// The id of a measurement that the client gave none: the same outcome has the same id.
-    #[must_use]
     pub fn id(&self) -> Vec<u8> {
         let Self {
             seconds,

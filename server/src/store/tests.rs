@@ -13,6 +13,24 @@ use super::{
 };
 use crate::metrics::Metrics;
 
+fn of_target(target: &str) -> Chosen {
+    Chosen {
+        target: Some(target.to_owned()),
+        ..Chosen::default()
+    }
+}
+
+fn of_subject(subject: &Subject) -> Chosen {
+    Chosen {
+        graph: Some(subject.graph),
+        ..of_target(&subject.target)
+    }
+}
+
+fn of_reporter(chosen: Chosen, reporter: Option<Reporter>) -> Chosen {
+    Chosen { reporter, ..chosen }
+}
+
 fn open_with(path: &Path, limit: u64) -> Result<MeasurementStore, OpenStoreError> {
     MeasurementStore::open(path, limit, Metrics::default().store)
 }
@@ -36,10 +54,7 @@ fn subject(target: &str, graph: u8) -> Subject {
 
 /// The first `count` measurements of a graph.
 async fn of_graph(store: &MeasurementStore, subject: &Subject, count: usize) -> Vec<Measurement> {
-    let page = store
-        .list(&Chosen::of_subject(subject), None, count)
-        .await
-        .unwrap();
+    let page = store.list(&of_subject(subject), None, count).await.unwrap();
     page.measurements
         .into_iter()
         .map(|(_, measurement)| measurement)
@@ -160,19 +175,16 @@ async fn targets_and_graphs_do_not_mix() {
     }
     assert_eq!(
         store
-            .list(&Chosen::of_target("a"), None, 10)
+            .list(&of_target("a"), None, 10)
             .await
             .unwrap()
             .measurements
             .len(),
         2
     );
-    assert_eq!(
-        store.delete(&Chosen::of_subject(&subject("a", 2))).await,
-        Ok(1)
-    );
-    assert_eq!(store.delete(&Chosen::of_target("a")).await, Ok(1));
-    assert_eq!(store.delete(&Chosen::of_target("a")).await, Ok(0));
+    assert_eq!(store.delete(&of_subject(&subject("a", 2))).await, Ok(1));
+    assert_eq!(store.delete(&of_target("a")).await, Ok(1));
+    assert_eq!(store.delete(&of_target("a")).await, Ok(0));
     assert_eq!(
         store
             .list(&Chosen::default(), None, 10)
@@ -194,10 +206,7 @@ async fn pages_together_are_the_whole() {
         .unwrap();
     let (mut all, mut after, mut pages) = (Vec::new(), None, 0);
     loop {
-        let page = store
-            .list(&Chosen::of_target("a"), after, 10)
-            .await
-            .unwrap();
+        let page = store.list(&of_target("a"), after, 10).await.unwrap();
         all.extend(
             page.measurements
                 .into_iter()
@@ -233,7 +242,7 @@ async fn a_full_store_refuses_until_something_is_deleted() {
         Ok(reported(0, 1)),
         "it is there"
     );
-    store.delete(&Chosen::of_target("a")).await.unwrap();
+    store.delete(&of_target("a")).await.unwrap();
     assert_eq!(
         store.report(subject.clone(), one(number), None).await,
         Ok(reported(1, 0))
@@ -283,7 +292,7 @@ async fn a_graph_is_kept_once_and_deleted_with_its_measurements() {
         store.subjects(Some(one.clone()), 10).await,
         Ok(vec![tile(&other)])
     );
-    assert_eq!(store.delete(&Chosen::of_target("a")).await, Ok(2));
+    assert_eq!(store.delete(&of_target("a")).await, Ok(2));
     assert_eq!(
         (store.graph(one).await, store.graph(other).await),
         (Ok(None), Ok(Some(graph(1))))
@@ -318,10 +327,7 @@ async fn graphs_of_a_structure_are_found_on_their_target_alone() {
         "neither itself nor another target"
     );
     assert_eq!(alike(1).await, [subject("a", 0)]);
-    store
-        .delete(&Chosen::of_subject(&subject("a", 0)))
-        .await
-        .unwrap();
+    store.delete(&of_subject(&subject("a", 0))).await.unwrap();
     assert_eq!(alike(10).await, [subject("a", 4)]);
 }
 
@@ -351,7 +357,7 @@ async fn a_graph_counts_towards_the_limit() {
         .report(subject.clone(), measurements([0]), Some(graph(1)))
         .await
         .unwrap();
-    store.delete(&Chosen::of_target("a")).await.unwrap();
+    store.delete(&of_target("a")).await.unwrap();
     store
         .report(subject, measurements([0]), Some(graph(1)))
         .await
@@ -375,7 +381,7 @@ async fn whoever_waits_is_told_what_changed() {
         Changed::Subjects([one.clone(), other].into())
     );
     store.report(one, measurements([0]), None).await.unwrap();
-    store.delete(&Chosen::of_target("a")).await.unwrap();
+    store.delete(&of_target("a")).await.unwrap();
     assert_eq!(
         store.changed().await,
         Changed::All,
@@ -446,7 +452,7 @@ fn by(reporter: &str, measurements: Vec<Measurement>) -> Vec<Measurement> {
 }
 
 fn chosen_by(reporter: &str) -> Chosen {
-    Chosen::default().by(Reporter::named(reporter))
+    of_reporter(Chosen::default(), Reporter::named(reporter))
 }
 
 #[tokio::test]
@@ -478,13 +484,13 @@ async fn each_reporter_has_its_own_measurements_whatever_the_ids() {
     };
     assert_eq!(list(&chosen_by("eve")).await, slower);
     assert_eq!(
-        list(&Chosen::of_subject(&subject).by(Reporter::named("ci")))
+        list(&of_reporter(of_subject(&subject), Reporter::named("ci")))
             .await
             .len(),
         4
     );
     assert_eq!(
-        list(&Chosen::of_target("b").by(Reporter::named("ci"))).await,
+        list(&of_reporter(of_target("b"), Reporter::named("ci"))).await,
         []
     );
     assert_eq!(list(&Chosen::default()).await.len(), 5);
@@ -509,7 +515,7 @@ async fn deleting_a_reporter_leaves_what_others_measured() {
         .unwrap();
     assert_eq!(
         store
-            .delete(&Chosen::of_target("b").by(Reporter::named("ci")))
+            .delete(&of_reporter(of_target("b"), Reporter::named("ci")))
             .await,
         Ok(0)
     );

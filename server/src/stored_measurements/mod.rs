@@ -1,8 +1,6 @@
 //! The measurements that clients reported: how they are kept with their graphs, read again, and replayed through any model.
 
-mod kept_graph;
 mod replay;
-mod report;
 mod stored;
 
 pub(crate) use replay::MeasuredList;

@@ -9,9 +9,8 @@ use hlorank_graph::{Configurations, Digest, SegmentedGraph, pace};
 use hlorank_proto::v1;
 
 use super::{
-    StoredMeasurements,
-    kept_graph::{graph_of, message_of},
-    read_canonical,
+    StoredMeasurements, read_canonical,
+    stored::{graph_of, message_of},
 };
 use crate::{
     call::CallError,

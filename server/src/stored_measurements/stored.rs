@@ -1,13 +1,24 @@
-use std::sync::Arc;
+use std::{
+    io::{Read as _, Write as _},
+    sync::Arc,
+};
 
-use hlorank_graph::{ConfigurationError, Configurations, Limits, SegmentedGraph, Task};
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use hlorank_graph::{
+    ConfigurationError, Configurations, Digest, Graph, Limits, SegmentedGraph, Task, decode_graph,
+};
+use hlorank_proto::v1;
+use prost::Message as _;
 
 use crate::{
-    call::CallError,
-    compute::ComputePool,
+    call::{Call, CallError, REPORT, SentMeasurements, read_batch},
+    compute::{Class, ComputePool},
     engine::Engine,
-    graphs::Graphs,
-    store::{Measurement, MeasurementStore, StoreError, Subject, Whose},
+    graphs::{FoundGraph, GraphContent, Graphs, SentGraph},
+    store::{
+        GraphKind, KeptGraph, MAX_GRAPH_BYTES, Measurement, MeasurementStore, Reported, Reporter,
+        StoreError, Subject, Whose,
+    },
 };
 
 /// The measurements that clients reported, if the server keeps them, and what their graphs and scores need.
@@ -113,4 +124,138 @@ pub(crate) fn read_canonical(
     let read = Configurations::from_canonical(graph.task, configs, &Limits::default())?;
     read.check(&graph.whole)?;
     Ok(read)
+}
+
+/// Bytes that keeping a graph takes meanwhile: its message, and the same compressed.
+fn kept_bytes(graph: &Graph) -> usize {
+    2 * graph.bytes()
+}
+
+/// Returns a graph for the store; nothing if its message is too large. `program` is the message of a program before fusion,
+/// whose kernels need the module.
+fn keep(
+    graph: &Graph,
+    program: Option<&v1::Graph>,
+    reporter: Reporter,
+) -> Result<Option<KeptGraph>, CallError> {
+    let message = program.cloned().or_else(|| graph.to_message());
+    let message = message.ok_or_else(|| CallError::GraphNotCached { hash: graph.hash() })?;
+    if message.encoded_len() > MAX_GRAPH_BYTES {
+        return Ok(None);
+    }
+    // Columns of features are mostly zeros, so more effort gains little.
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let written = encoder.write_all(&message.encode_to_vec());
+    let compressed = written.and_then(|()| encoder.finish());
+    Ok(Some(KeptGraph {
+        kind: GraphKind {
+            task: graph.task(),
+            structure: graph.structure(),
+            reporter,
+        },
+        message: compressed.map_err(|error| failed(&error))?,
+    }))
+}
+
+/// Returns the message of a graph of the store.
+pub(super) fn message_of(kept: &KeptGraph, limits: &Limits) -> Result<v1::Graph, CallError> {
+    // A broken or hostile file may decompress to anything, so that no more is read than was ever
+    // kept.
+    let mut message = Vec::new();
+    let read = GzDecoder::new(&*kept.message)
+        .take(MAX_GRAPH_BYTES as u64)
+        .read_to_end(&mut message);
+    read.map_err(|error| failed(&error))?;
+    decode_graph(message.into(), limits).map_err(CallError::Graph)
+}
+
+/// Reads a graph of the store, which has to have this hash.
+pub(super) fn graph_of(
+    kept: &KeptGraph,
+    hash: Digest,
+    limits: &Limits,
+) -> Result<Arc<SegmentedGraph>, CallError> {
+    let message = message_of(kept, limits)?;
+    let content = message
+        .source
+        .and_then(|source| GraphContent::from_message(source).ok());
+    // As if a call sent it.
+    let sent = SentGraph {
+        content: content.ok_or_else(|| failed(&"a kept graph has no content"))?,
+        task: kept.kind.task,
+        configurable: message.configurable_nodes,
+    };
+    let read = sent.read(limits).map_err(CallError::Graph)?;
+    // Measurements of another graph would be learned from as if they were of this one.
+    if read.graph.hash != hash {
+        return Err(failed(&"a kept graph has another hash"));
+    }
+    Ok(read.graph)
+}
+
+fn failed(detail: &dyn ToString) -> CallError {
+    StoreError::Failed(detail.to_string()).into()
+}
+
+impl StoredMeasurements {
+    /// Keeps measurements, and their graph with the first of them. Returns once they are on disk.
+    pub(crate) async fn report(
+        &self,
+        call: &Call,
+        found: &FoundGraph,
+        sent: SentMeasurements,
+        reporter: Reporter,
+    ) -> Result<Reported, CallError> {
+        let store = self.store()?;
+        let graph = Arc::clone(&found.graph);
+        let limits = self.limits;
+        let subject = Subject {
+            target: sent.target,
+            graph: graph.hash,
+        };
+        let batch = sent.batch.ok_or(CallError::Configuration {
+            field: REPORT.batch,
+            source: ConfigurationError::Empty,
+        })?;
+        // What reading and keeping them takes is held before either begins.
+        let read_bytes = batch.read_bytes(graph.slots(), &limits);
+        let kept_bytes = measurement_bytes(&graph, batch.columns(), batch.count());
+        call.place.hold(read_bytes + kept_bytes)?;
+        let outcomes = sent.outcomes.into_iter().zip(sent.ids).enumerate();
+        let by = reporter.clone();
+        let read = move |_| {
+            let configurations = read_batch(&batch, &graph, &limits, REPORT.batch)?;
+            let measurements = outcomes.map(|(config, (outcome, id))| Measurement {
+                task: graph.task,
+                config: configurations.canonical(config),
+                id,
+                outcome,
+                reporter: by.clone(),
+            });
+            Ok::<_, CallError>(measurements.collect::<Vec<_>>())
+        };
+        let measurements = self.pool().run(Class::Bulk, read).await?.value?;
+        // The graph is compressed with the first report alone. Two first ones at once keep equal
+        // graphs.
+        let kept = if store.has_graph(subject.clone()).await? {
+            None
+        } else {
+            self.graph_to_keep(call, found, reporter).await?
+        };
+        Ok(store.report(subject, measurements, kept).await?)
+    }
+
+    /// Returns a graph for the store; nothing if its message is too large.
+    async fn graph_to_keep(
+        &self,
+        call: &Call,
+        found: &FoundGraph,
+        reporter: Reporter,
+    ) -> Result<Option<KeptGraph>, CallError> {
+        let graph = Arc::clone(&found.graph);
+        let program = found.program.clone();
+        call.place.hold(kept_bytes(&graph.whole))?;
+        let keep = move |_| keep(&graph.whole, program.as_deref(), reporter);
+        self.pool().run(Class::Bulk, keep).await?.value
+    }
 }

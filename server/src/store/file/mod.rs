@@ -3,7 +3,6 @@
 pub(super) mod read;
 mod store_file;
 pub(super) mod tables;
-mod view;
 mod writer;
 
 use std::{path::Path, sync::Arc, thread};

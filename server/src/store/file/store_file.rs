@@ -1,19 +1,19 @@
 use std::{
+    collections::BTreeMap,
     fs::File,
+    io,
+    os::unix::fs::FileExt as _,
     panic::{self, AssertUnwindSafe},
     path::{Path, PathBuf},
 };
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use redb::{
     Builder, Database, ReadTransaction, ReadableDatabase as _, ReadableTableMetadata as _,
-    TableError,
+    StorageBackend, TableError,
 };
 
-use super::{
-    tables::{BYTES, FACTS, MEASUREMENTS, Tables},
-    view::StoredView,
-};
+use super::tables::{BYTES, FACTS, MEASUREMENTS, Tables};
 use crate::store::{OpenStoreError, StoreError, Unusable};
 
 /// Name of the format in [`FACTS`].
@@ -42,17 +42,16 @@ struct Opened {
 impl StoreFile {
     /// Opens a file, and reads all of it to check it. Creates it if it is missing.
     pub(super) fn open(path: &Path) -> Result<Self, OpenStoreError> {
-        let opened = unless_panicking(open, path).map_err(|reason| OpenStoreError {
+        let database = unless_panicking(open, path).map_err(|reason| OpenStoreError {
             at: path.display().to_string(),
             reason,
         })?;
-        let opened = Opened {
-            database: opened,
-            is_view: false,
-        };
         Ok(Self {
             path: path.to_owned(),
-            database: RwLock::new(Some(opened)),
+            database: RwLock::new(Some(Opened {
+                database,
+                is_view: false,
+            })),
         })
     }
 
@@ -138,19 +137,32 @@ fn unless_panicking(
 /// Opens a file to be read, and leaves it as it is.
 fn view(path: &Path) -> Result<Database, Unusable> {
     let view = StoredView::open(path).map_err(Unusable::Io)?;
-    Ok(Builder::new()
+    let opened = Builder::new()
         .set_cache_size(CACHE_BYTES)
-        .create_with_backend(view)?)
+        .create_with_backend(view);
+    Ok(opened.map_err(redb::Error::from)?)
 }
 
 fn open(path: &Path) -> Result<Database, Unusable> {
     let is_new = !path.exists();
-    let mut database = Builder::new().set_cache_size(CACHE_BYTES).create(path)?;
+    let mut database = Builder::new()
+        .set_cache_size(CACHE_BYTES)
+        .create(path)
+        .map_err(redb::Error::from)?;
     // Reads every page, so that damage shows at the start rather than in a call.
-    if !database.check_integrity()? {
+    if !database.check_integrity().map_err(redb::Error::from)? {
         tracing::warn!(path = %path.display(), "the file of measurements was not closed properly, and was repaired");
     }
-    check_format(&database)?;
+    match format(&database)? {
+        Some(CURRENT_FORMAT) => {}
+        Some(found) => {
+            return Err(Unusable::OtherFormat {
+                found,
+                known: CURRENT_FORMAT,
+            });
+        }
+        None => return Err(Unusable::Damaged("it has no format".to_owned())),
+    }
     if is_new {
         // Otherwise a power cut could lose the name of the file.
         let folder = path
@@ -163,30 +175,167 @@ fn open(path: &Path) -> Result<Database, Unusable> {
     Ok(database)
 }
 
-/// Checks the format of a file, or sets that of an empty one.
-fn check_format(database: &Database) -> Result<(), Unusable> {
-    let read = database.begin_read().map_err(redb::Error::from)?;
+/// Returns the format of a file, which is set if the file is empty.
+fn format(database: &Database) -> Result<Option<u64>, redb::Error> {
+    let read = database.begin_read()?;
     match read.open_table(FACTS) {
-        Ok(facts) => match facts.get(FORMAT)?.map(|format| format.value()) {
-            Some(CURRENT_FORMAT) => Ok(()),
-            Some(found) => Err(Unusable::OtherFormat {
-                found,
-                known: CURRENT_FORMAT,
-            }),
-            None => Err(Unusable::Damaged("it has no format".to_owned())),
-        },
+        Ok(facts) => Ok(facts.get(FORMAT)?.map(|format| format.value())),
         // A file without any table is new. One with other tables is of another program, and is left
         // alone.
         Err(TableError::TableDoesNotExist(_)) if read.list_tables()?.next().is_none() => {
-            Ok(begin(database)?)
+            let write = database.begin_write()?;
+            drop(Tables::open(&write)?);
+            write.open_table(FACTS)?.insert(FORMAT, CURRENT_FORMAT)?;
+            write.commit()?;
+            Ok(Some(CURRENT_FORMAT))
         }
-        Err(error) => Err(redb::Error::from(error).into()),
+        Err(error) => Err(error.into()),
     }
 }
 
-fn begin(database: &Database) -> Result<(), redb::Error> {
-    let write = database.begin_write()?;
-    drop(Tables::open(&write)?);
-    write.open_table(FACTS)?.insert(FORMAT, CURRENT_FORMAT)?;
-    Ok(write.commit()?)
+/// A view of the file that writes nothing to it. What redb writes while it repairs the file stays in memory, so the file can be
+/// read while the disk is full. Nobody may write the file meanwhile.
+#[derive(Debug)]
+struct StoredView {
+    file: File,
+    changed: Mutex<Changed>,
+}
+
+/// What differs from the file.
+#[derive(Debug)]
+struct Changed {
+    length: u64,
+    /// The contents of changed blocks by number.
+    blocks: BTreeMap<u64, Box<Block>>,
+}
+
+type Block = [u8; BLOCK_BYTES];
+
+const BLOCK_BYTES: usize = 4_096;
+
+impl StoredView {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        Ok(Self {
+            file,
+            changed: Mutex::new(Changed {
+                length,
+                blocks: BTreeMap::new(),
+            }),
+        })
+    }
+
+    fn changed(&self) -> MutexGuard<'_, Changed> {
+        self.changed.lock()
+    }
+
+    /// Reads a block of the file. What lies behind its end is zero.
+    fn block(&self, number: u64) -> io::Result<Box<Block>> {
+        let mut block = Box::new([0; BLOCK_BYTES]);
+        let start = number * BLOCK_BYTES as u64;
+        let mut read = 0;
+        // One read may return fewer bytes than were asked for.
+        while read < BLOCK_BYTES {
+            match self.file.read_at(&mut block[read..], start + read as u64) {
+                Ok(0) => break,
+                Ok(bytes) => read += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(block)
+    }
+}
+
+/// Splits a range of bytes at the ends of blocks. Returns the block of each piece, its offset there, and its length.
+fn pieces(offset: u64, bytes: usize) -> impl Iterator<Item = (u64, usize, usize)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let place = offset + done as u64;
+        let within = usize::try_from(place % BLOCK_BYTES as u64).ok()?;
+        let length = (BLOCK_BYTES - within).min(bytes - done);
+        done += length;
+        (length > 0).then_some((place / BLOCK_BYTES as u64, within, length))
+    })
+}
+
+impl StorageBackend for StoredView {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.changed().length)
+    }
+
+    fn read(&self, offset: u64, mut out: &mut [u8]) -> io::Result<()> {
+        let changed = self.changed();
+        let end = offset.checked_add(out.len() as u64);
+        if end.is_none_or(|end| end > changed.length) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        for (number, within, length) in pieces(offset, out.len()) {
+            let (piece, rest) = out.split_at_mut(length);
+            // A block that was written has all bytes of the block, so only one of the two is read.
+            match changed.blocks.get(&number) {
+                Some(block) => piece.copy_from_slice(&block[within..][..length]),
+                None => piece.copy_from_slice(&self.block(number)?[within..][..length]),
+            }
+            out = rest;
+        }
+        Ok(())
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.changed().length = length;
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        // Nothing is to survive the view.
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, mut data: &[u8]) -> io::Result<()> {
+        let mut changed = self.changed();
+        for (number, within, length) in pieces(offset, data.len()) {
+            let (piece, rest) = data.split_at(length);
+            // The first write to a block copies the rest of it from the file.
+            let mut block = match changed.blocks.remove(&number) {
+                Some(block) => block,
+                None => self.block(number)?,
+            };
+            block[within..][..length].copy_from_slice(piece);
+            changed.blocks.insert(number, block);
+            data = rest;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_view_shows_what_was_written_to_it_and_leaves_the_file_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let content: Vec<u8> = (0..10_000_u32)
+            .map(|number| u8::try_from(number % 251).unwrap())
+            .collect();
+        fs::write(&path, &content).unwrap();
+        let view = StoredView::open(&path).unwrap();
+        view.set_len(20_000).unwrap();
+        view.write(4_000, &[7; 5_000]).unwrap();
+        view.write(19_999, &[9]).unwrap();
+        let mut expected = content.clone();
+        expected[4_000..9_000].fill(7);
+        expected.resize(20_000, 0);
+        expected[19_999] = 9;
+        let mut read = vec![0; 20_000];
+        view.read(0, &mut read).unwrap();
+        assert_eq!(read, expected);
+        assert!(view.read(19_999, &mut [0; 2]).is_err(), "behind its end");
+        assert_eq!(fs::read(&path).unwrap(), content);
+    }
 }

@@ -1,4 +1,4 @@
-use std::{future::poll_fn, sync::Arc, time::Duration};
+use std::{error::Error as _, future::poll_fn, io, sync::Arc, time::Duration};
 
 use rustls::{ClientConfig, RootCertStore};
 use tokio::{
@@ -7,16 +7,12 @@ use tokio::{
     time::timeout,
 };
 use tokio_postgres::{
-    AsyncMessage, Client, Config, Connection,
+    AsyncMessage, Client, Config, Connection, Error, GenericClient, Transaction,
     config::{Host, SslMode},
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{
-    link_error::{LinkError, MAX_ANSWER, within},
-    schema,
-};
-use crate::store::{DatabaseUrl, Unusable};
+use crate::store::{DatabaseUrl, StoreError, Unusable};
 
 /// A database, and how connections to it are encrypted.
 pub(super) struct Database {
@@ -72,7 +68,7 @@ impl Database {
         // The client only writes to a channel; the connection does the work while it is polled.
         tokio::spawn(pass_on(connection, notes));
         within(client.batch_execute(SETTINGS)).await?;
-        schema::prepare(&mut client).await?;
+        prepare(&mut client).await?;
         Ok(client)
     }
 }
@@ -139,5 +135,162 @@ impl Link {
     /// Closes the connection.
     pub(super) async fn close(&self) {
         *self.client.lock().await = None;
+    }
+}
+
+/// Why a database cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LinkError {
+    /// It was made by another version of the server.
+    #[error("the database has format {found}, and this version of the server reads format {known}")]
+    OtherFormat { found: u64, known: u64 },
+    /// It does not answer, or refuses.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Maximum time of a transaction.
+const MAX_ANSWER: Duration = Duration::from_secs(10);
+
+/// Waits for an answer.
+pub(super) async fn within<T>(
+    answer: impl Future<Output = Result<T, Error>>,
+) -> Result<T, LinkError> {
+    let late = |_| {
+        LinkError::Failed(format!(
+            "the database did not answer within {} s",
+            MAX_ANSWER.as_secs()
+        ))
+    };
+    Ok(timeout(MAX_ANSWER, answer).await.map_err(late)??)
+}
+
+impl From<Error> for LinkError {
+    fn from(error: Error) -> Self {
+        // The message of the error itself names only its kind, such as "db error".
+        let cause = error
+            .source()
+            .map(|cause| format!(": {cause}"))
+            .unwrap_or_default();
+        let hint = if is_untrusted(&error) { UNTRUSTED } else { "" };
+        Self::Failed(format!("{error}{cause}{hint}"))
+    }
+}
+
+/// What to do about a certificate that is not accepted.
+const UNTRUSTED: &str = " (the database needs a certificate for the host of its address, signed by an authority of the \
+                         system or, if SSL_CERT_FILE is set, of that file)";
+
+/// Whether the certificate of the database was not accepted.
+fn is_untrusted(error: &Error) -> bool {
+    let failed = error
+        .source()
+        .and_then(|cause| cause.downcast_ref::<io::Error>());
+    let tls = failed
+        .and_then(io::Error::get_ref)
+        .and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    matches!(tls, Some(rustls::Error::InvalidCertificate(_)))
+}
+
+impl From<LinkError> for StoreError {
+    fn from(error: LinkError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// How much the database holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) measurements: i64,
+    /// Bytes of all keys, records and graphs.
+    pub(super) bytes: i64,
+}
+
+/// The format that this version writes and reads.
+const FORMAT: i64 = 3;
+
+/// Servers that start at the same time create the tables one after the other.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtext('hlorank_store'))";
+
+const TABLES: &str = "
+    CREATE TABLE IF NOT EXISTS hlorank_measurements (
+        key bytea PRIMARY KEY,
+        record bytea NOT NULL,
+        reporter bytea NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS hlorank_reporters_keys ON hlorank_measurements (reporter, key);
+    CREATE TABLE IF NOT EXISTS hlorank_graphs (
+        key bytea PRIMARY KEY,
+        kind bytea NOT NULL,
+        structure bytea NOT NULL UNIQUE,
+        message bytea NOT NULL,
+        bytes bigint NOT NULL,
+        reporter bytea NOT NULL
+    );
+    CREATE TABLE IF NOT EXISTS hlorank_reporters (reporter bytea PRIMARY KEY, bytes bigint NOT NULL);
+    CREATE TABLE IF NOT EXISTS hlorank_store (
+        number int PRIMARY KEY CHECK (number = 1),
+        format bigint NOT NULL,
+        measurements bigint NOT NULL,
+        bytes bigint NOT NULL
+    );
+    INSERT INTO hlorank_store VALUES (1, 3, 0, 0) ON CONFLICT DO NOTHING";
+
+/// Creates the tables if they are missing, and checks their format.
+async fn prepare(client: &mut Client) -> Result<(), LinkError> {
+    // Asked first, so that a role without the right to create tables can use existing ones.
+    let exists = "SELECT to_regclass('hlorank_store') IS NOT NULL";
+    let exists: bool = within(client.query_one(exists, &[])).await?.get(0);
+    if !exists {
+        within(create(client)).await?;
+    }
+    let format = "SELECT format FROM hlorank_store";
+    let format: i64 = within(client.query_one(format, &[])).await?.get(0);
+    if format == FORMAT {
+        return Ok(());
+    }
+    Err(LinkError::OtherFormat {
+        found: format.unsigned_abs(),
+        known: FORMAT.unsigned_abs(),
+    })
+}
+
+/// Creates the tables, unless another server did.
+async fn create(client: &mut Client) -> Result<(), Error> {
+    let transaction = client.transaction().await?;
+    transaction.batch_execute(LOCK).await?;
+    transaction.batch_execute(TABLES).await?;
+    transaction.commit().await
+}
+
+impl Totals {
+    pub(super) async fn read(client: &Client) -> Result<Self, Error> {
+        Self::select(client, "").await
+    }
+
+    /// Reads them, and keeps other writers waiting until the transaction ends.
+    pub(super) async fn lock(transaction: &Transaction<'_>) -> Result<Self, Error> {
+        Self::select(transaction, " FOR UPDATE").await
+    }
+
+    async fn select(client: &impl GenericClient, lock: &str) -> Result<Self, Error> {
+        let select = format!("SELECT measurements, bytes FROM hlorank_store{lock}");
+        let row = client.query_one(&select, &[]).await?;
+        Ok(Self {
+            measurements: row.get(0),
+            bytes: row.get(1),
+        })
+    }
+
+    pub(super) async fn write(self, transaction: &Transaction<'_>) -> Result<(), Error> {
+        let Self {
+            measurements,
+            bytes,
+        } = self;
+        let update = "UPDATE hlorank_store SET measurements = $1, bytes = $2";
+        transaction
+            .execute(update, &[&measurements, &bytes])
+            .await
+            .map(drop)
     }
 }

@@ -1,7 +1,7 @@
 use hlorank_graph::{Digest, Task};
 use tokio_postgres::{Row, types::ToSql};
 
-use super::{Shared, link_error::within};
+use super::{Shared, link::within};
 use crate::store::{
     Chosen, GraphKind, KeptGraph, Measurement, Page, Reporter, StoreError, Subject,
     key::{DIGEST_BYTES, end_of_prefix},

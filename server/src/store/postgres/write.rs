@@ -3,11 +3,10 @@ use std::{collections::HashMap, convert::Infallible};
 use tokio_postgres::{Client, Error, Transaction, types::ToSql};
 
 use super::{
-    Shared,
-    link_error::within,
-    listen::{CHANNEL, note_of},
+    CHANNEL, Shared,
+    link::{Totals, within},
+    note_of,
     read::{name_of, number},
-    schema::Totals,
 };
 use crate::store::{
     Chosen, Reported, StoreError,
