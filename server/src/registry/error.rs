@@ -1,4 +1,4 @@
-use super::policy_file::PolicyError;
+use super::policy::PolicyError;
 use crate::{model::Rejection, refusal::refusals};
 
 /// Why the registry could not be opened: what is wrong, and what to do about it.

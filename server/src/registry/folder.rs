@@ -7,7 +7,7 @@ use std::{
 
 use hlorank_graph::{Digest, is_printable, shortened};
 
-use super::policy_file::FILE_NAME;
+use super::policy::FILE_NAME;
 use crate::model::MANIFEST_FILE;
 
 /// The result of a scan of a model folder.
@@ -147,8 +147,8 @@ pub(super) fn version_folder(folder: &Path, name: &str, version: u64) -> PathBuf
 
 /// Returns the name of the model in a folder of this name: it can be printed as it is.
 fn model_name(name: &str) -> Result<String, &'static str> {
-    let is_printable = name.chars().count() <= MAX_NAME && name.chars().all(is_printable);
-    is_printable.then(|| name.to_owned()).ok_or(MODEL_NAME)
+    let is_name = name.chars().count() <= MAX_NAME && name.chars().all(is_printable);
+    is_name.then(|| name.to_owned()).ok_or(MODEL_NAME)
 }
 
 /// Parses a version number: 1 or more, without a sign or leading zeros.

@@ -20,7 +20,6 @@ struct GoldenCase {
     graph: Arc<SegmentedGraph>,
     configurations: Configurations,
     scores: Vec<f32>,
-    unit: ScoreUnit,
 }
 
 /// Maximum deviation of a score without unit, as a fraction of the largest absolute score of its case, or of 1 if that is
@@ -77,7 +76,6 @@ impl GoldenCases {
                 graph: Arc::new(SegmentedGraph::new(&golden.graph)),
                 configurations: golden.configurations,
                 scores: golden.scores,
-                unit: manifest.unit,
             });
         }
         Ok(Self(ready))
@@ -90,9 +88,10 @@ impl GoldenCases {
         engine: &ValidationEngine,
         limit: &LoadLimit,
     ) -> Result<(), Rejection> {
+        let unit = model.manifest().unit;
         self.0
             .iter()
-            .try_for_each(|golden| golden.compare(&golden.score(model, engine, limit)?))
+            .try_for_each(|golden| golden.compare(&golden.score(model, engine, limit)?, unit))
     }
 
     /// Checks that a model takes at most `max_slowdown` times as long as an older version with sessions of its own.
@@ -157,14 +156,14 @@ impl GoldenCase {
         })
     }
 
-    fn compare(&self, scores: &[f32]) -> Result<(), Rejection> {
+    fn compare(&self, scores: &[f32], unit: ScoreUnit) -> Result<(), Rejection> {
         // Rounding is relative to the terms of a score, which may cancel each other out. The
         // largest score of the case stands for their size.
         let largest = self.scores.iter().map(|score| score.abs());
         let scale = largest.fold(1.0, f32::max);
         let compared = scores.iter().zip(&self.scores).enumerate();
         for (config, (&found, &expected)) in compared {
-            let tolerance = match self.unit {
+            let tolerance = match unit {
                 ScoreUnit::None => GOLDEN_TOLERANCE * scale,
                 ScoreUnit::Seconds => SECONDS_TOLERANCE * expected.abs(),
             };

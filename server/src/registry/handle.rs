@@ -8,9 +8,16 @@ use crossbeam_channel::bounded;
 use tokio::{runtime::Handle, sync::watch};
 
 use super::{
-    error::RegistryError, folder, lanes::Lanes, loader::Loader, policy::Policies,
-    report::ModelReport, selection::SelectError, serving::ServingModels,
-    settings::RegistrySettings, shared::Shared, version_loader::VersionLoader,
+    catalogue::Shared,
+    error::RegistryError,
+    folder,
+    lanes::Lanes,
+    loader::Loader,
+    policy::Policies,
+    serving::{SelectError, ServingModels},
+    settings::RegistrySettings,
+    version_loader::VersionLoader,
+    versions::ModelReport,
 };
 use crate::{engine::Engine, metrics::Metrics, model::Rejection, runtime::Runtime};
 
@@ -60,19 +67,14 @@ impl Registry {
         };
         let lanes = Lanes::start(versions).map_err(thread_failed)?;
         let mut loader = Loader::new(shared, lanes, woken);
-        loader.update();
         // A version that takes long holds up the start only if its default model has no other.
-        while loader.is_loading() && !registry.has_all_defaults() {
-            loader.update_again();
-        }
+        loader.update_until(|| {
+            let serving = registry.serving();
+            serving.failing_default().is_none() && serving.names().next().is_some()
+        });
         registry.check_defaults()?;
         loader.spawn().map_err(thread_failed)?;
         Ok(registry)
-    }
-
-    fn has_all_defaults(&self) -> bool {
-        let serving = self.serving();
-        serving.failing_default().is_none() && serving.names().next().is_some()
     }
 
     fn check_defaults(&self) -> Result<(), RegistryError> {
@@ -118,7 +120,6 @@ impl Registry {
     }
 
     /// Whether no model serves although the model folder has folders.
-    #[must_use]
     pub fn lacks_models(&self) -> bool {
         let is_folder = |entry: DirEntry| {
             let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
@@ -133,13 +134,11 @@ impl Registry {
     }
 
     /// Returns the versions that answer requests now. Calls keep what they select from it, not the snapshot.
-    #[must_use]
     pub fn serving(&self) -> Guard<Arc<ServingModels>> {
         self.shared.serving.load()
     }
 
     /// Reports every version of every model, by name, then version.
-    #[must_use]
     pub fn models(&self) -> Vec<ModelReport> {
         let catalogue = self.shared.catalogue();
         // Loaded while the catalogue is locked, so that both are of one moment.
@@ -153,7 +152,6 @@ impl Registry {
     }
 
     /// Returns a receiver that is notified of every change.
-    #[must_use]
     pub fn changes(&self) -> watch::Receiver<()> {
         self.shared.changes.subscribe()
     }

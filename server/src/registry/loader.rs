@@ -1,17 +1,23 @@
 //! The thread that scans for versions, has them loaded and checked, and frees those that nobody needs.
 
 use std::{
-    io,
+    fs, io,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
     sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, Sender};
+use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::{
-    catalogue::Catalogue, error::ScanError, folder::scan, lanes::Lanes, policy::Policies,
-    shared::Shared, watch::FolderWatch,
+    catalogue::{Catalogue, Shared, is_unused},
+    error::ScanError,
+    folder::scan,
+    lanes::Lanes,
+    policy::Policies,
 };
 use crate::compute::yield_to_others;
 
@@ -78,7 +84,7 @@ impl Loader {
         while !self.shared.is_stopping() {
             let poll = self.lanes.loader.settings.poll;
             let due = poll.saturating_sub(scanned.elapsed());
-            let draining = self.shared.catalogue().is_any_draining();
+            let draining = self.shared.catalogue().draining().next().is_some();
             // Nothing notifies the loader of the last request of a version.
             let wait = if draining {
                 due.min(UNLOAD_INTERVAL)
@@ -101,20 +107,18 @@ impl Loader {
         }
     }
 
-    /// Returns whether versions are being loaded.
-    pub(super) fn is_loading(&mut self) -> bool {
-        self.lanes.is_any_busy()
-    }
-
-    /// Waits for a change, and updates.
-    pub(super) fn update_again(&mut self) {
-        let _ = self.woken.recv_timeout(UNLOAD_INTERVAL);
+    /// Updates until nothing is being loaded any more, or until there is enough.
+    pub(super) fn update_until(&mut self, is_enough: impl Fn() -> bool) {
         self.update();
+        while self.lanes.is_any_busy() && !is_enough() {
+            let _ = self.woken.recv_timeout(UNLOAD_INTERVAL);
+            self.update();
+        }
     }
 
     /// Scans the model folder, loads every wanted version and frees every unused one. Versions that take long are loaded
     /// further after this has returned.
-    pub(super) fn update(&mut self) {
+    fn update(&mut self) {
         // Only calls that wait already are answered by this scan. Those that come during it may ask
         // for files that it has passed.
         let waiting = std::mem::take(&mut self.shared.catalogue().waiting);
@@ -194,7 +198,7 @@ impl Loader {
 
     /// Frees the versions that nobody uses any more, on this thread.
     fn unload_unused(&self) {
-        if !self.shared.catalogue().is_any_unused() {
+        if !self.shared.catalogue().draining().any(is_unused) {
             return;
         }
         for model in self.shared.change(Catalogue::take_unused) {
@@ -203,5 +207,56 @@ impl Loader {
             // No run of the model is left that could add embeddings after this.
             self.lanes.loader.engine.forget(digest);
         }
+    }
+}
+
+/// Wakes the loader when a file in the model folder changes, if the file system supports notifications.
+struct FolderWatch {
+    folder: PathBuf,
+    wake: Sender<()>,
+    watched: Option<Watched>,
+}
+
+struct Watched {
+    /// Device and inode of the folder, as another folder may take its place.
+    identity: (u64, u64),
+    /// Watches until it is dropped.
+    _watcher: RecommendedWatcher,
+}
+
+impl FolderWatch {
+    pub(super) fn new(folder: &Path, wake: Sender<()>) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            wake,
+            watched: None,
+        }
+    }
+
+    /// Starts to watch the folder, unless it is watched already.
+    fn renew(&mut self) -> notify::Result<()> {
+        let before = self.watched.take();
+        let metadata = fs::metadata(&self.folder)?;
+        let identity = (metadata.dev(), metadata.ino());
+        self.watched = before.filter(|before| before.identity == identity);
+        if self.watched.is_some() {
+            return Ok(());
+        }
+        let wake = self.wake.clone();
+        let mut watcher =
+            notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+                // The scans of the loader read files themselves, and must not wake it. After an error,
+                // events may have been lost.
+                if !event.is_ok_and(|event| event.kind.is_access()) {
+                    // If the channel is full, the loader is about to scan.
+                    let _ = wake.try_send(());
+                }
+            })?;
+        watcher.watch(&self.folder, RecursiveMode::Recursive)?;
+        self.watched = Some(Watched {
+            identity,
+            _watcher: watcher,
+        });
+        Ok(())
     }
 }

@@ -1,9 +1,9 @@
 //! The life cycle of model versions: which versions exist, which of them serve, and how a new version takes over.
 //!
-//! Facts have one place each. The disk has the versions (`folder`) and what operators chose (`policy`, kept in `policy_file`).
+//! Facts have one place each. The disk has the versions (`folder`) and what operators chose (`policy`).
 //! `versions` has the state of each version of one model and decides which of them serve; `catalogue` has those of all models, behind
 //! one lock. What requests see is `serving`, an immutable snapshot behind one atomic pointer, so that no call waits for a lock; a
-//! request keeps the version that it began with, which is freed after its last request. `shared` ties these together: every
+//! request keeps the version that it began with, which is freed after its last request. `Shared` ties these together: every
 //! change of the catalogue publishes the next snapshot.
 //!
 //! One thread, `loader`, scans the folder when it changes and hands each version that is wanted to a lane (`lanes`), where
@@ -19,24 +19,18 @@ mod handle;
 mod lanes;
 mod loader;
 mod policy;
-mod policy_change;
-mod policy_file;
-mod report;
-mod selection;
 mod serving;
 mod settings;
-mod shared;
 mod validation_engine;
 mod version_loader;
 mod versions;
-mod watch;
 
+pub use admin::PolicyChange;
 pub use error::{AdminError, RegistryError, ScanError};
 pub use handle::Registry;
+pub use policy::PolicyError;
 pub use policy::{CanarySplit, Policy};
-pub use policy_change::PolicyChange;
-pub use policy_file::PolicyError;
-pub use report::ModelReport;
-pub use selection::{Role, SelectError, Selection, VersionInUse, Wanted};
 pub use serving::ServingModels;
+pub use serving::{Role, SelectError, Selection, VersionInUse, Wanted};
 pub use settings::{Defaults, RegistrySettings};
+pub use versions::ModelReport;

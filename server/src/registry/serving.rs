@@ -3,14 +3,13 @@ use std::{
     sync::Arc,
 };
 
-use hlorank_graph::{Task, shortened};
+use hlorank_graph::{Digest, NamedFeatureSet, Task, shortened};
 
-use super::{
-    selection::{Role, SelectError, Selection, VersionInUse, Wanted},
-    settings::Defaults,
-    versions::ServedVersions,
+use super::{settings::Defaults, versions::ServedVersions};
+use crate::{
+    model::{Model, Target, TargetMatch},
+    refusal::refusals,
 };
-use crate::model::{Model, Target, TargetMatch};
 
 /// An immutable snapshot of the versions that answer requests. A change publishes a new snapshot.
 pub struct ServingModels {
@@ -73,7 +72,6 @@ impl ServingModels {
     }
 
     /// Returns the compilers that the models of a task were trained for, if an operator did not choose one of the models.
-    #[must_use]
     pub fn compilers(&self, task: Task) -> BTreeSet<String> {
         if self.defaults.chosen.contains(&task) {
             return BTreeSet::new();
@@ -119,7 +117,14 @@ impl ServingModels {
                 named.name()
             )));
         }
-        Ok(selection.with_canary_of_same_features())
+        // A canary that takes other features than the stable version could not answer for a graph of these.
+        let canary = selection
+            .canary
+            .filter(|(canary, _)| canary.manifest().features == manifest.features);
+        Ok(Selection {
+            canary,
+            stable: selection.stable,
+        })
     }
 
     /// Returns the default model of a feature set: if the settings name none, the only one that suits a target best, or the only
@@ -176,7 +181,6 @@ impl ServingModels {
     }
 
     /// Returns a task whose default model is required and does not answer, and the reason.
-    #[must_use]
     pub fn failing_default(&self) -> Option<(Task, SelectError)> {
         let mut tasks = self.defaults.required.iter().copied();
         tasks.find_map(|task| Some((task, self.select("", &Wanted::Any, None, task).err()?)))
@@ -188,7 +192,6 @@ impl ServingModels {
     }
 
     /// Returns the versions that answer calls which name no version, by name of their model.
-    #[must_use]
     pub fn in_use(&self) -> Vec<VersionInUse> {
         let of = |role, model: &Arc<Model>| VersionInUse {
             role,
@@ -260,4 +263,142 @@ fn quoted(names: impl IntoIterator<Item: AsRef<str>>) -> String {
     let names = names.into_iter();
     let names: Vec<String> = names.map(|name| format!("`{}`", name.as_ref())).collect();
     names.join(", ")
+}
+
+/// Which version of a model a request asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The stable version, or the canary if the graph is assigned to it.
+    Any,
+    /// The stable version.
+    Stable,
+    /// The canary.
+    Canary,
+    /// The version with this number.
+    Version(u64),
+}
+
+/// What a version of a model is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// It answers calls that name no version.
+    Stable,
+    /// It serves a share of the graphs.
+    Canary,
+}
+
+/// A version in use.
+#[derive(Clone)]
+pub struct VersionInUse {
+    /// What for.
+    pub role: Role,
+    /// The version.
+    pub model: Arc<Model>,
+}
+
+impl Role {
+    /// Its name, as a label and for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stable => "stable",
+            Self::Canary => "canary",
+        }
+    }
+}
+
+/// The versions that may answer a request. The request's graph decides which of them does.
+#[derive(Clone)]
+pub struct Selection {
+    pub(super) stable: Arc<Model>,
+    /// The canary, and the percentage of graphs that it serves.
+    pub(super) canary: Option<(Arc<Model>, u8)>,
+}
+
+refusals! {
+    /// Why a request's model was not found: what was asked for, and what there is.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    pub enum SelectError {
+        #[error("{0}")]
+        NotFound(words: String) => ModelNotFound,
+        #[error("{0}")]
+        UnknownFeatureSet(words: String) => FeatureSetUnknown.at("graph.feature_graph.feature_set"),
+        #[error("{0}")]
+        OtherFeatureSet(words: String) => FeatureSetMismatch.at("model"),
+        #[error("{0}")]
+        WrongTask(words: String) => ModelTaskMismatch.at("model"),
+    }
+}
+
+impl Selection {
+    /// What answers for graphs of a feature set that no model takes.
+    pub fn absent(set: Arc<NamedFeatureSet>) -> Self {
+        Self {
+            stable: Arc::new(Model::absent(set)),
+            canary: None,
+        }
+    }
+
+    /// Returns the name of the model.
+    pub fn name(&self) -> &str {
+        &self.stable.manifest().name
+    }
+
+    /// What the model was trained for; empty if its manifest does not say it.
+    pub fn targets(&self) -> &[Target] {
+        &self.stable.manifest().targets
+    }
+
+    /// Returns the version that answers for a graph. It stays the same as long as the percentage does, and a canary
+    /// keeps its graphs when its percentage grows.
+    pub fn of_graph(self, graph: Digest) -> Arc<Model> {
+        match self.canary {
+            Some((canary, percent)) if routes_to_canary(graph, percent) => canary,
+            _ => self.stable,
+        }
+    }
+}
+
+/// Returns whether a graph is among the `percent` of all graphs that a canary serves.
+fn routes_to_canary(graph: Digest, percent: u8) -> bool {
+    // A digest is as good as a random number that stays the same. A larger percentage raises the
+    // bound, so that it includes every graph of a smaller one.
+    let [a, b, c, d, ..] = graph.0;
+    let drawn = u64::from(u32::from_le_bytes([a, b, c, d]));
+    drawn * 100 < u64::from(percent) << 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graphs() -> impl Iterator<Item = Digest> {
+        (0..10_000_u32).map(|graph| Digest(*blake3::hash(&graph.to_le_bytes()).as_bytes()))
+    }
+
+    #[test]
+    fn a_canary_gets_its_percentage_of_graphs() {
+        for percent in [1, 10, 50] {
+            let count = graphs()
+                .filter(|&graph| routes_to_canary(graph, percent))
+                .count();
+            let expected = usize::from(percent) * 100;
+            assert!(
+                count.abs_diff(expected) < 200,
+                "{count} of 10,000 at {percent} %"
+            );
+        }
+        assert!(graphs().all(|graph| routes_to_canary(graph, 100) && !routes_to_canary(graph, 0)));
+        assert!(
+            routes_to_canary(Digest([255; 32]), 100) && !routes_to_canary(Digest([255; 32]), 99)
+        );
+    }
+
+    #[test]
+    fn a_growing_canary_keeps_its_graphs() {
+        assert!(
+            graphs()
+                .filter(|&graph| routes_to_canary(graph, 10))
+                .all(|graph| routes_to_canary(graph, 20))
+        );
+    }
 }

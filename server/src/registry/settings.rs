@@ -52,7 +52,6 @@ impl Defaults {
     }
 
     /// Returns the name of a task's default model; empty if it has none.
-    #[must_use]
     pub fn name(&self, task: Task) -> &str {
         self.tasks
             .iter()
@@ -61,7 +60,6 @@ impl Defaults {
     }
 
     /// Returns the name of the default model of a feature set, if it has one.
-    #[must_use]
     pub fn of_feature_set(&self, set: &str) -> Option<&str> {
         self.feature_sets
             .iter()

@@ -8,16 +8,16 @@ use std::{
 use tokio::runtime::Handle;
 
 use super::{
+    catalogue::Shared,
     folder::version_folder,
     golden::GoldenCases,
     settings::RegistrySettings,
-    shared::Shared,
     validation_engine::{LoadLimit, ValidationEngine},
 };
 use crate::{
     compute::Worker,
     engine::Engine,
-    model::{Artifact, Manifest, Model, Rejection, RunReports},
+    model::{Artifact, Model, Rejection, RunReports},
     runtime::Runtime,
 };
 
@@ -45,7 +45,6 @@ struct Preparation<'a> {
     engines: &'a [ValidationEngine],
     limit: LoadLimit,
     name: &'a str,
-    version: u64,
 }
 
 /// Maximum number of older versions that are validated to find the reference of a version if none is stable.
@@ -84,10 +83,9 @@ impl VersionLoader {
             engines,
             limit: LoadLimit::new(self.timers.clone(), self.settings.max_load, is_wanted),
             name: &attempt.name,
-            version: attempt.version,
         };
         // A panic rejects this version. The thread goes on with the next one.
-        let prepared = catch_unwind(AssertUnwindSafe(|| preparation.run()));
+        let prepared = catch_unwind(AssertUnwindSafe(|| preparation.run(attempt.version)));
         let prepared = prepared.unwrap_or_else(|_| {
             let message = "the server failed while it checked the artifact; its log says where";
             Err(Rejection::new("SERVER_FAILED", message))
@@ -122,13 +120,13 @@ fn is_current(shared: &Shared, attempt: &Attempt) -> bool {
 
 impl Preparation<'_> {
     /// Reads, checks and warms up a version. It is checked against the stable one, or else against the one that would serve.
-    fn run(&self) -> Result<Arc<Model>, Rejection> {
+    fn run(&self, version: u64) -> Result<Arc<Model>, Rejection> {
         let shared = &self.loader.shared;
         let stable = shared.stable(self.name);
-        let reference = stable.or_else(|| self.would_have_served());
+        let reference = stable.or_else(|| self.would_have_served(version));
         let workers = self.loader.settings.workers;
-        let (model, golden) = self.check(self.version, workers, reference.as_ref(), &self.limit)?;
-        shared.with_model(self.name, |versions| versions.warming(self.version));
+        let (model, golden) = self.check(version, workers, reference.as_ref(), &self.limit)?;
+        shared.with_model(self.name, |versions| versions.warming(version));
         // The first engine has checked the sessions of its worker already.
         for engine in &self.engines[1..] {
             golden.check(&model, engine, &self.limit)?;
@@ -138,9 +136,9 @@ impl Preparation<'_> {
 
     /// Returns the newest of the older versions that would have served in turn, so that a restart gives the same verdict
     /// as before it.
-    fn would_have_served(&self) -> Option<Arc<Model>> {
+    fn would_have_served(&self, version: u64) -> Option<Arc<Model>> {
         let shared = &self.loader.shared;
-        let mut older = shared.catalogue().get(self.name)?.older(self.version);
+        let mut older = shared.catalogue().get(self.name)?.older(version);
         older.truncate(MAX_REFERENCES as usize);
         // The references take at most half of the time, so that one that hangs does not reject this
         // version.
@@ -171,19 +169,31 @@ impl Preparation<'_> {
             let golden = GoldenCases::read(&artifact)?;
             Ok::<_, Rejection>((artifact, golden))
         })??;
-        if let Some(reference) = reference {
-            check_task(&artifact, reference)?;
+        // Calls that name the model send nothing else than what the reference ranks.
+        let found = artifact.manifest.task;
+        if let Some(reference) = reference.map(|reference| reference.manifest())
+            && found != reference.task
+        {
+            let message = format!(
+                "it ranks {found} configurations, but version {} ranks {} configurations; publish it under another name",
+                reference.version, reference.task
+            );
+            return Err(Rejection::new("TASK_MISMATCH", message));
         }
         let reports = self.reports(version);
         let model = self.model(artifact, workers, reports, limit)?;
         golden.check(&model, engine, limit)?;
         // A reference that is newer says nothing, and an operator who pins a version accepts its time.
-        let older = reference
-            .filter(|reference| reference.manifest().version < version && !self.is_pinned(version));
-        if let Some(older) = older {
+        let is_pinned = || {
+            let catalogue = self.loader.shared.catalogue();
+            let versions = catalogue.get(self.name);
+            versions.is_some_and(|versions| versions.policy().pinned == Some(version))
+        };
+        let older = reference.filter(|reference| reference.manifest().version < version);
+        if let Some(older) = older.filter(|_| !is_pinned()) {
             // The reference gets a session of its own, so that its requests do not wait. If it cannot
             // be loaded again, there is nothing to compare with.
-            let older = self.model(older.artifact().clone(), 1, RunReports::none(), limit);
+            let older = self.model(older.artifact.clone(), 1, RunReports::none(), limit);
             if let Ok(older) = older {
                 golden.check_time(&model, &older, settings.max_slowdown, engine, limit)?;
             }
@@ -219,27 +229,4 @@ impl Preparation<'_> {
             on_abandoned: Arc::new(on_abandoned),
         }
     }
-
-    fn is_pinned(&self, version: u64) -> bool {
-        let catalogue = self.loader.shared.catalogue();
-        let versions = catalogue.get(self.name);
-        versions.is_some_and(|versions| versions.policy().pinned == Some(version))
-    }
-}
-
-/// Checks that a model ranks what the reference ranks. Calls that name the model send nothing else.
-fn check_task(artifact: &Artifact, reference: &Model) -> Result<(), Rejection> {
-    let found = artifact.manifest.task;
-    let Manifest {
-        task: expected,
-        version,
-        ..
-    } = reference.manifest();
-    if found == *expected {
-        return Ok(());
-    }
-    let message = format!(
-        "it ranks {found} configurations, but version {version} ranks {expected} configurations; publish it under another name"
-    );
-    Err(Rejection::new("TASK_MISMATCH", message))
 }

@@ -5,14 +5,14 @@
 //! threads and operators report here what happened; every report ends with `settle`, which decides anew (`choice`) and logs the
 //! states that changed. Nothing here reads files or frees models, so that each transition is a test without either.
 
-mod choice;
-mod version;
-
-use std::{collections::BTreeMap, mem::replace};
+use std::{collections::BTreeMap, mem::replace, sync::Arc, time::SystemTime};
 
 use self::version::{Stage, Version};
-use super::{folder::FoundVersions, policy::Policy, report::ModelReport};
-use crate::model::{ModelState, Rejection};
+use super::{folder::FoundVersions, policy::Policy};
+use crate::model::{Model, ModelState, Rejection};
+
+mod choice;
+mod version;
 
 /// The versions of one model. `M` is a loaded version.
 #[derive(Debug)]
@@ -179,8 +179,8 @@ impl<M> Versions<M> {
 
     /// Returns the version to load next.
     pub(super) fn next_to_load(&self) -> Option<u64> {
-        let is_loadable = |version: &u64| self.known.get(version).is_some_and(Version::is_loadable);
-        self.wanted().into_iter().find(is_loadable)
+        let mut wanted = self.wanted().into_iter();
+        wanted.find(|&version| self.is(version, Version::is_loadable))
     }
 
     /// Begins an attempt to load a version, and returns its number.
@@ -197,14 +197,14 @@ impl<M> Versions<M> {
 
     /// Returns whether an attempt to load a version is still wanted: the version was neither removed nor changed since.
     pub(super) fn is_current(&self, version: u64, attempt: u64) -> bool {
-        let known = self.known.get(&version);
-        known.is_some_and(|known| known.is_loading() && known.attempt == attempt)
+        self.is(version, |known| {
+            known.is_loading() && known.attempt == attempt
+        })
     }
 
     /// Returns whether a version is being loaded, or will be if it is wanted.
     pub(super) fn is_pending(&self, version: u64) -> bool {
-        let known = self.known.get(&version);
-        known.is_some_and(|known| known.is_loading() || known.is_loadable())
+        self.is(version, |known| known.is_loading() || known.is_loadable())
     }
 
     pub(super) fn warming(&mut self, version: u64) {
@@ -391,3 +391,34 @@ impl<M: Clone> Versions<M> {
 
 #[cfg(test)]
 mod tests;
+
+/// What is known about one version of one model. `M` is a loaded version.
+#[derive(Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and they combine freely"
+)]
+pub struct ModelReport<M = Arc<Model>> {
+    /// Name of the model.
+    pub name: String,
+    /// Version number, from 1.
+    pub version: u64,
+    /// Life-cycle state.
+    pub state: ModelState,
+    /// When the version entered that state.
+    pub since: SystemTime,
+    /// Why the version was rejected, if it was.
+    pub rejection: Option<Rejection>,
+    /// The model, if it is loaded.
+    pub model: Option<M>,
+    /// Whether requests that name no version reach it, except those that the canary serves.
+    pub stable: bool,
+    /// The percentage of graphs that it serves as the canary.
+    pub canary_percent: Option<u8>,
+    /// Whether the policy pins it.
+    pub pinned: bool,
+    /// Whether requests that name no model reach this model.
+    pub default_for_task: bool,
+    /// Whether its folder was removed.
+    pub folder_gone: bool,
+}

@@ -6,7 +6,12 @@ impl<M> Versions<M> {
     /// Decides again which versions serve and which ones drain, after any change.
     pub(super) fn choose(&mut self) {
         // The stable version comes first, because what is wanted depends on it.
-        let stable = self.best_loaded();
+        let candidates = self.candidates();
+        let is_loaded = |&version: &u64| self.has_model(version);
+        // Until the best candidate is loaded, the stable version stays, rather than another in between.
+        let best = candidates.first().copied().filter(is_loaded);
+        let any = || candidates.iter().copied().find(is_loaded);
+        let stable = best.or(self.loaded_stable()).or_else(any);
         if stable != self.stable {
             self.previous = std::mem::replace(&mut self.stable, stable);
         }
@@ -41,15 +46,6 @@ impl<M> Versions<M> {
         // A call waits for the version that a change needs, which makes it the most urgent one.
         let needed = self.needed.filter(|&version| self.is_usable(version));
         distinct(needed.into_iter().chain(serving).chain(retained))
-    }
-
-    /// Returns the best candidate if it is loaded. Until then the stable version stays, rather than another in between.
-    fn best_loaded(&self) -> Option<u64> {
-        let candidates = self.candidates();
-        let is_loaded = |&version: &u64| self.has_model(version);
-        let best = candidates.first().copied().filter(is_loaded);
-        let any = || candidates.iter().copied().find(is_loaded);
-        best.or(self.loaded_stable()).or_else(any)
     }
 
     /// Returns the stable version, unless it was taken out of service.
@@ -105,19 +101,22 @@ impl<M> Versions<M> {
 
     /// Returns whether a version may serve, as far as is known.
     pub(super) fn is_usable(&self, version: u64) -> bool {
-        self.known.get(&version).is_some_and(Version::is_usable)
+        self.is(version, Version::is_usable)
     }
 
     /// Returns whether a version may serve, and its folder is there.
     fn is_available(&self, version: u64) -> bool {
-        let known = self.known.get(&version);
-        known.is_some_and(|known| known.is_usable() && known.on_disk)
+        self.is(version, |known| known.is_usable() && known.on_disk)
     }
 
     /// Returns whether a version is loaded or draining.
     fn has_model(&self, version: u64) -> bool {
-        let known = self.known.get(&version);
-        known.is_some_and(|known| known.model().is_some())
+        self.is(version, |known| known.model().is_some())
+    }
+
+    /// Returns whether a version is known, and something holds of it.
+    pub(super) fn is(&self, version: u64, holds: impl Fn(&Version<M>) -> bool) -> bool {
+        self.known.get(&version).is_some_and(holds)
     }
 
     /// Returns the versions on disk that are older than `version` and were not rejected, the newest first.
