@@ -20,7 +20,7 @@ fn main() {
             print!("{block:>8}");
         }
         println!("  nodes a block");
-        for nodes in model.settings().buckets.clone() {
+        for nodes in model.settings.buckets.clone() {
             print!("{nodes:>15}");
             for block in BLOCKS {
                 let rows = (block / nodes / 4).max(1) * 4;

@@ -36,11 +36,11 @@ pub fn score_naively(
     if let Configurations::Fusion(batch) = configurations {
         return score_fusions_naively(model, worker, &graph.whole, batch);
     }
-    let size = model.settings().embedding_size;
+    let size = model.settings.embedding_size;
     let mut sums = vec![0.0_f64; configurations.len() * size];
     for occurrence in &graph.occurrences {
         let segment = &graph.segments[occurrence.segment];
-        let nodes = model.settings().bucket(segment.len());
+        let nodes = model.settings.bucket(segment.len());
         let rows = (block_nodes / nodes).max(1);
         for (block, sums) in sums.chunks_mut(rows * size).enumerate() {
             let configs = block * rows..block * rows + sums.len() / size;
@@ -72,7 +72,7 @@ fn score_fusions_naively(
 ) -> Vec<f32> {
     let (program, size) = (
         graph.program().expect("a program before fusion"),
-        model.settings().embedding_size,
+        model.settings.embedding_size,
     );
     let mut sums = vec![0.0_f64; batch.len() * size];
     let mut is_scored = vec![true; batch.len()];
@@ -83,7 +83,7 @@ fn score_fusions_naively(
         };
         for kernel in kernels {
             let segment = kernel.segment(graph);
-            let (nodes, segments) = (model.settings().bucket(segment.len()), vec![&segment]);
+            let (nodes, segments) = (model.settings.bucket(segment.len()), vec![&segment]);
             let rows = Rows {
                 nodes,
                 segments,
@@ -104,7 +104,7 @@ fn score_fusions_naively(
 
 /// Runs the head on `[configs, D]` sums.
 fn score_sums(model: &SegmentModel, worker: Worker, sums: &[f64]) -> Vec<f32> {
-    let size = model.settings().embedding_size;
+    let size = model.settings.embedding_size;
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the head takes single precision"
@@ -169,7 +169,7 @@ impl Rows<'_> {
             }
             let features =
                 &mut input.features[row * nodes * FEATURES..][..segment.len() * FEATURES];
-            segment.write_features(model.facts().pad, features);
+            segment.write_features(model.facts.pad, features);
             for &[consumer, producer] in &segment.edges {
                 let place = (row * nodes + usize::from(consumer)) * nodes + usize::from(producer);
                 input.operands[place] = 1.0;
@@ -178,7 +178,7 @@ impl Rows<'_> {
         let mut embeddings = model
             .encode(worker, &input, &model.interrupt().expect("an interrupt"))
             .expect("the encoder runs");
-        embeddings.truncate(rows * model.settings().embedding_size);
+        embeddings.truncate(rows * model.settings.embedding_size);
         embeddings
     }
 }

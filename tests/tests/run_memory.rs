@@ -46,7 +46,7 @@ fn load(folder: &Path) -> Model {
 
 /// Sizes of a chain of nodes.
 fn chain(model: &WholeGraphModel, nodes: usize, configs: usize) -> RunSizes {
-    let slots = if model.facts().task.kind().scope == Scope::Nodes {
+    let slots = if model.facts.task.kind().scope == Scope::Nodes {
         nodes / 4
     } else {
         0
@@ -65,14 +65,14 @@ fn large(model: &WholeGraphModel) -> RunSizes {
     let sizes = (0..).map(|doubled| chain(model, 1_000 << doubled, 4));
     sizes
         .into_iter()
-        .find(|sizes| model.growth().bytes(*sizes) > LARGE)
+        .find(|sizes| model.growth.bytes(*sizes) > LARGE)
         .unwrap()
 }
 
 /// Runs a model on inputs of some sizes, and returns by how much the memory of this process grew at most, and how much of it
 /// remained.
 fn run(model: &WholeGraphModel, sizes: RunSizes, columns: [usize; 2]) -> [usize; 2] {
-    let kind = model.facts().task.kind();
+    let kind = model.facts.task.kind();
     let of_nodes = |count: usize| (0..count).map(|node| i64::try_from(node).unwrap());
     let opcode = if kind.scope == Scope::EveryNode {
         vec![]
@@ -100,7 +100,7 @@ fn run(model: &WholeGraphModel, sizes: RunSizes, columns: [usize; 2]) -> [usize;
         Element::Int64 => ConfigValues::Int64(vec![1; count]),
     };
     let config = ConfigInput { shape, values };
-    let interrupt = model.interrupt(model.growth().bytes(sizes)).unwrap();
+    let interrupt = model.interrupt(model.growth.bytes(sizes)).unwrap();
     let before = resident_bytes(process::id());
     reset_peak(process::id());
     model.score(Worker(0), &graph, &config, &interrupt).unwrap();
@@ -111,8 +111,8 @@ fn run(model: &WholeGraphModel, sizes: RunSizes, columns: [usize; 2]) -> [usize;
 /// Runs the encoder of a segment model on its largest block, and returns by how much the memory of this process grew at most.
 fn run_largest_block(model: &SegmentModel) -> usize {
     const ROWS: usize = 4;
-    let nodes = *model.settings().buckets.last().unwrap();
-    let kind = model.facts().task.kind();
+    let nodes = *model.settings.buckets.last().unwrap();
+    let kind = model.facts.task.kind();
     let shape = match kind.scope {
         Scope::Nodes => Some(vec![ROWS, nodes, kind.width]),
         Scope::Kernel => Some(vec![ROWS, kind.width]),
@@ -161,12 +161,12 @@ fn columns(folder: &Path) -> [usize; 2] {
 fn a_run_takes_at_most_what_was_estimated_for_every_model_and_returns_it() {
     let mut checked = 0;
     for folder in folders() {
-        let model = match load(&folder).loaded().clone() {
+        let model = match load(&folder).loaded.clone() {
             LoadedModel::WholeGraph(model) => model,
             LoadedModel::Segment(model) => {
                 let most = run_largest_block(&model);
-                println!("{}: {most} bytes for the largest block", model.facts().name);
-                assert!(most <= MAX_BLOCK + BESIDE, "{}: {most}", model.facts().name);
+                println!("{}: {most} bytes for the largest block", model.facts.name);
+                assert!(most <= MAX_BLOCK + BESIDE, "{}: {most}", model.facts.name);
                 continue;
             }
             LoadedModel::Absent => panic!("a folder has a model"),
@@ -174,9 +174,9 @@ fn a_run_takes_at_most_what_was_estimated_for_every_model_and_returns_it() {
         let columns = columns(&folder);
         for sizes in [chain(&model, 500, 16), large(&model)] {
             let RunSizes { nodes, configs, .. } = sizes;
-            let estimate = model.growth().bytes(sizes);
+            let estimate = model.growth.bytes(sizes);
             let [most, kept] = run(&model, sizes, columns);
-            let name = &model.facts().name;
+            let name = &model.facts.name;
             println!(
                 "{name}: {nodes} nodes, {configs} configurations: {most} bytes, estimated {estimate}, kept {kept}"
             );
@@ -195,12 +195,12 @@ fn a_run_takes_at_most_what_was_estimated_for_every_model_and_returns_it() {
             checked += 1;
         }
         let nodes = Limits::default().nodes;
-        let large = model.growth().bytes(chain(&model, nodes, 4));
-        println!("{}: {large} bytes for {nodes} nodes", model.facts().name);
+        let large = model.growth.bytes(chain(&model, nodes, 4));
+        println!("{}: {large} bytes for {nodes} nodes", model.facts.name);
         assert!(
             large > nodes * size_of::<f32>(),
             "{}: {large}",
-            model.facts().name
+            model.facts.name
         );
     }
     assert!(checked > 10, "{checked}");

@@ -8,11 +8,9 @@ mod arrivals;
 mod caller;
 mod error;
 mod gate;
-mod in_flight;
-mod place;
 
 pub(crate) use arrivals::Arrival;
 pub(crate) use caller::{AdminScope, Caller, TokenName};
 pub use error::{AdmissionError, AdmissionLimit};
+pub(crate) use gate::Place;
 pub(crate) use gate::{Admission, Calls};
-pub(crate) use place::Place;

@@ -11,12 +11,11 @@ use crossbeam_channel::{Sender, unbounded};
 use tracing::Span;
 
 use super::{
-    at_once,
     queue::WorkQueue,
     threads::Threads,
     turns::{Queues, Turns},
     watch::{Run, RunWatch, WatchedRun},
-    work::{Caller as _, Class, Reply, Work, Worker},
+    work::{self, Caller as _, Class, Reply, Work, Worker},
 };
 use crate::runtime::Interrupt;
 
@@ -84,25 +83,21 @@ impl ComputePool {
     }
 
     /// Number of threads.
-    #[must_use]
     pub fn workers(&self) -> usize {
         self.workers
     }
 
     /// Number of times that work has panicked.
-    #[must_use]
     pub fn panics(&self) -> u64 {
         self.threads.panics()
     }
 
     /// Number of pieces of work that wait for a worker.
-    #[must_use]
     pub fn queued(&self) -> usize {
         self.interactive.len() + self.bulk.len()
     }
 
     /// Whether interactive work waits for a worker.
-    #[must_use]
     pub fn has_interactive(&self) -> bool {
         !self.interactive.is_empty()
     }
@@ -113,7 +108,6 @@ impl ComputePool {
     }
 
     /// Returns whether there was an interactive call recently, so that bulk work should come in smaller pieces.
-    #[must_use]
     pub fn is_interactive(&self) -> bool {
         self.threads.is_interactive()
     }
@@ -142,10 +136,9 @@ impl ComputePool {
 
     /// Returns the worker that the current thread is, if it does work of this class at once for a small call that
     /// [`Self::drive`] began less than some milliseconds ago.
-    #[must_use]
     pub fn at_once(&self, class: Class) -> Option<Worker> {
         if class == Class::Interactive {
-            at_once::worker(self.number())
+            work::worker_at_once(self.number())
         } else {
             None
         }
@@ -168,7 +161,7 @@ impl ComputePool {
             // soon as it gets the future back, with a waker of its own.
             let mut context = Context::from_waker(Waker::noop());
             let advance = || future.as_mut().poll(&mut context);
-            match at_once::work_for(pool, worker, Arc::new(reply.clone()), advance) {
+            match work::work_for(pool, worker, Arc::new(reply.clone()), advance) {
                 Poll::Ready(value) => reply.send(Ok(Computed { value, waited })),
                 Poll::Pending => reply.send(Err((future, waited))),
             }
@@ -302,7 +295,7 @@ fn is_needed<T: Send + 'static>(reply: &Reply<T>) -> impl Fn() -> bool + Send + 
     let reply = reply.clone();
     // A small call that is dropped cannot drop its receivers while this thread polls its future, so
     // the task that waits for the call has to wait as well.
-    let caller = at_once::caller();
+    let caller = work::caller();
     move || reply.is_awaited() && !caller.as_ref().is_some_and(|caller| caller.is_gone())
 }
 

@@ -85,37 +85,24 @@ impl WorkQueue {
         if is_interactive() {
             thread::yield_now();
         }
-        if let Some(work) = self.leave_long(is_interactive) {
-            return self.taken(Class::Interactive, Some(work));
+        // While another worker does long work beside small calls, this one leaves such work to it. The duration of the next
+        // piece is not known; that of the last one is its estimate.
+        while self.bulk_time >= VERY_LONG && is_interactive() && !self.begin_long() {
+            if let Ok(work) = self.interactive.recv_timeout(LOOK) {
+                return self.taken(Class::Interactive, Some(work));
+            }
         }
         if let Ok(work) = self.bulk.try_recv() {
             return self.taken(Class::Bulk, Some(work));
         }
         // A worker that sleeps does no long work.
         self.end_long();
-        let (class, work) = self.wait();
-        self.taken(class, work)
-    }
-
-    /// While another worker does long work beside small calls, leaves such work to it. Returns
-    /// interactive work that comes meanwhile.
-    fn leave_long(&mut self, is_interactive: impl Fn() -> bool) -> Option<Work> {
-        // The duration of the next piece is not known; that of the last one is its estimate.
-        while self.bulk_time >= VERY_LONG && is_interactive() && !self.begin_long() {
-            if let Ok(work) = self.interactive.recv_timeout(LOOK) {
-                return Some(work);
-            }
-        }
-        None
-    }
-
-    /// Waits for work of either class.
-    fn wait(&self) -> (Class, Option<Work>) {
         // If one queue is closed, so is the other, which may still hold work.
-        select! {
+        let (class, work) = select! {
             recv(self.interactive) -> work => (Class::Interactive, work.or_else(|_| self.bulk.recv()).ok()),
             recv(self.bulk) -> work => (Class::Bulk, work.or_else(|_| self.interactive.recv()).ok()),
-        }
+        };
+        self.taken(class, work)
     }
 
     /// Takes the right to do long work beside small calls; returns whether no other worker has it.

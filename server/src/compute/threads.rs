@@ -13,10 +13,9 @@ use foldhash::HashMap;
 use parking_lot::Mutex;
 
 use super::{
-    at_once,
     queue::WorkQueue,
     watch::{Run, RunWatch, WatchedRun},
-    work::Worker,
+    work::{self, Worker},
 };
 
 /// The threads of a pool. A thread whose work panics or hangs is replaced.
@@ -203,7 +202,7 @@ impl Threads {
     /// Watches a run of a worker. If it hangs, the thread is replaced, and then who waits for it is told.
     pub(super) fn watch_run(self: &Arc<Self>, worker: Worker, run: Run) -> WatchedRun {
         let threads = Arc::clone(self);
-        let caller = at_once::caller();
+        let caller = work::caller();
         let abandon = run.abandon;
         let abandon = Box::new(move || {
             // The replacement first, so that a worker is there when the calls that fail queue more.

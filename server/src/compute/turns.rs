@@ -19,10 +19,9 @@ use hlorank_graph::pace;
 use parking_lot::Mutex;
 
 use super::{
-    at_once,
     threads::Threads,
     watch::TakesTurns,
-    work::{Work, Worker},
+    work::{self, Work, Worker},
 };
 
 /// The turns of one computation.
@@ -150,7 +149,7 @@ impl Turns {
         if !self.holder.hand_over_worker() {
             return;
         }
-        at_once::end_small_call();
+        work::end_small_call();
         let (wake, woken) = bounded(1);
         // What a worker does when the turn comes: it hands the computation one end of a channel,
         // and waits until that end is dropped.

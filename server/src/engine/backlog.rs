@@ -12,7 +12,7 @@ use hlorank_graph::Digest;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{EngineError, Terms};
-use crate::{compute::ComputePool, device};
+use crate::{compute::ComputePool, device, statistics::scalar};
 
 /// The queued work of all calls.
 pub(super) struct Backlog {
@@ -109,37 +109,28 @@ impl Backlog {
             graph,
             nodes,
         };
-        if let Some(deadline) = terms.deadline {
-            self.check_deadline(&state, own, deadline)?;
+        // Calls of a model that was not measured are accepted.
+        if let Some(deadline) = terms.deadline
+            && let Some(seconds) = self.until_done(&state, own)
+        {
+            let estimate = duration(seconds / scalar(self.workers));
+            let left = deadline.saturating_duration_since(Instant::now());
+            if estimate > left {
+                return Err(EngineError::DeadlineTooShort { estimate, left });
+            }
         }
         // A call whose rows are all cached adds no work, so a full queue does not refuse it.
         if !terms.continues_request && nodes > 0 && !state.has_room(nodes) {
             return Err(self.queue_full(&state, Some(nodes)));
         }
+        let call = state.next;
+        state.next += 1;
+        state.calls.insert(call, own);
         Ok(Work {
             backlog: Arc::clone(self),
-            call: state.insert(own),
+            call,
             model,
         })
-    }
-
-    /// Refuses a call that is unlikely to be done by its deadline. Calls of a model that was not
-    /// measured are accepted.
-    fn check_deadline(
-        &self,
-        state: &State,
-        call: QueuedWork,
-        deadline: Instant,
-    ) -> Result<(), EngineError> {
-        let Some(seconds) = self.until_done(state, call) else {
-            return Ok(());
-        };
-        let estimate = duration(seconds / float(self.workers));
-        let left = deadline.saturating_duration_since(Instant::now());
-        if estimate > left {
-            return Err(EngineError::DeadlineTooShort { estimate, left });
-        }
-        Ok(())
     }
 
     /// Refuses a call whose amount of work is not known yet if the queue is full.
@@ -162,7 +153,7 @@ impl Backlog {
             .saturating_sub(limit)
             .min(queued);
         // All queued nodes count as equally fast, whatever their models.
-        let seconds = self.seconds(state) * float(excess) / float(queued * self.workers);
+        let seconds = self.seconds(state) * scalar(excess) / scalar(queued * self.workers);
         EngineError::QueueFull {
             nodes,
             queued,
@@ -187,7 +178,7 @@ impl Backlog {
         }
         // Both sums fade alike, so their quotient is a mean over nodes rather than over runs: a
         // small run counts as little as it took.
-        speed.nodes = speed.nodes * EARLIER_WEIGHT + float(nodes + self.run_nodes);
+        speed.nodes = speed.nodes * EARLIER_WEIGHT + scalar(nodes + self.run_nodes);
         speed.seconds = speed.seconds * EARLIER_WEIGHT + took.as_secs_f64();
         speed.runs = speed.runs.saturating_add(1);
         speed.last = now;
@@ -206,7 +197,7 @@ impl Backlog {
 
     /// Estimates how long half of the queued work takes; zero if that is not known.
     pub(super) fn half_done_in(&self) -> Duration {
-        duration(self.seconds(&self.state()) / float(2 * self.workers))
+        duration(self.seconds(&self.state()) / scalar(2 * self.workers))
     }
 
     /// Time of one worker for all work whose model was measured.
@@ -222,8 +213,8 @@ impl Backlog {
     fn seconds_of(&self, state: &State, queued_call: QueuedWork) -> Option<f64> {
         let speed = state.speeds.get(&queued_call.model)?;
         let is_known = speed.runs >= MIN_RUNS && speed.is_valid(Instant::now());
-        let runs = float(queued_call.nodes) / float(self.block_nodes);
-        let nodes = float(queued_call.nodes) + runs * float(self.run_nodes);
+        let runs = scalar(queued_call.nodes) / scalar(self.block_nodes);
+        let nodes = scalar(queued_call.nodes) + runs * scalar(self.run_nodes);
         is_known.then(|| nodes * speed.seconds / speed.nodes)
     }
 
@@ -250,14 +241,6 @@ impl Backlog {
 }
 
 impl State {
-    /// Returns the number of the call.
-    fn insert(&mut self, call: QueuedWork) -> u64 {
-        let number = self.next;
-        self.next += 1;
-        self.calls.insert(number, call);
-        number
-    }
-
     fn nodes(&self) -> usize {
         self.calls
             .values()
@@ -302,14 +285,6 @@ impl Drop for Work {
 /// Converts an estimate. Too many seconds for a duration are the longest one.
 fn duration(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "an estimate, and counts do not go so far"
-)]
-fn float(count: usize) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]

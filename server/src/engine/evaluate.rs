@@ -28,7 +28,6 @@ pub struct Engine {
 
 impl Engine {
     /// Uses a pool whose workers each have sessions of every model, and caches of at most these sizes.
-    #[must_use]
     pub fn new(pool: Arc<ComputePool>, cached: CacheBytes, metrics: &Metrics) -> Self {
         let cache = EmbeddingCache::new(cached, metrics.embedding_cache.clone());
         let backlog = Backlog::new(&pool);
@@ -52,7 +51,6 @@ impl Engine {
     }
 
     /// Evaluates everything anew, and counts nothing.
-    #[must_use]
     pub fn without_cache(pool: Arc<ComputePool>) -> Self {
         Self::new(pool, CacheBytes::default(), &Metrics::default())
     }
@@ -72,19 +70,16 @@ impl Engine {
     }
 
     /// The memory that calls hold.
-    #[must_use]
     pub fn memory(&self) -> &Arc<Memory> {
         &self.resources.memory
     }
 
     /// The threads that evaluate.
-    #[must_use]
     pub fn pool(&self) -> &Arc<ComputePool> {
         &self.resources.pool
     }
 
     /// Estimates how long half of the queued work takes; zero if that is not known.
-    #[must_use]
     pub fn half_done_in(&self) -> Duration {
         self.resources.backlog.half_done_in()
     }
@@ -118,7 +113,7 @@ impl Engine {
         graph: &SegmentedGraph,
         terms: Terms,
     ) -> Result<(), EngineError> {
-        match model.loaded() {
+        match &model.loaded {
             LoadedModel::Segment(model) => segment::check(&self.resources, model, graph, terms),
             LoadedModel::WholeGraph(model) => whole_graph::check(&self.resources, model, graph),
             LoadedModel::Absent => Ok(()),
@@ -135,7 +130,7 @@ impl Engine {
         terms: Terms,
     ) -> Result<Evaluation, EngineError> {
         let part = configurations.into();
-        match model.loaded() {
+        match &model.loaded {
             LoadedModel::Segment(model) => {
                 // The memory of another cut is held until the scores are there.
                 let (graph, _held) = self.cut_for(model, graph, terms.class).await?;
@@ -170,7 +165,7 @@ impl Engine {
         terms: Terms,
     ) -> Result<Vec<Vec<KernelTime>>, EngineError> {
         let part = configurations.into();
-        match model.loaded() {
+        match &model.loaded {
             LoadedModel::Segment(model) => {
                 segment::kernels(&self.resources, &self.embeddings, model, graph, part, terms).await
             }
@@ -186,7 +181,7 @@ impl Engine {
         graph: &Arc<SegmentedGraph>,
         class: Class,
     ) -> Result<(Arc<SegmentedGraph>, Option<Held>), EngineError> {
-        let nodes = model.settings().max_segment_nodes;
+        let nodes = model.settings.max_segment_nodes;
         if nodes == MAX_SEGMENT_NODES || graph.occurrences.len() <= 1 {
             return Ok((Arc::clone(graph), None));
         }

@@ -4,7 +4,6 @@ use hlorank_graph::pace;
 
 /// Returns the numbers of the `top_k` (0 for all) configurations by ascending score, ties by number. Scores must be
 /// finite.
-#[must_use]
 pub fn rank(scores: &[f32], top_k: usize) -> Vec<u32> {
     let mut order: Vec<u32> = (0..).take(scores.len()).collect();
     let by_score = |one: &u32, other: &u32| {

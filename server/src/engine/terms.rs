@@ -26,7 +26,6 @@ pub struct Terms {
 
 impl BatchPart {
     /// The configurations of these numbers, which must be below the length of the batch.
-    #[must_use]
     pub fn of_numbers(batch: Arc<Configurations>, numbers: Vec<usize>) -> Self {
         Self {
             batch,
@@ -35,7 +34,6 @@ impl BatchPart {
     }
 
     /// Returns the whole batch, if it is chosen.
-    #[must_use]
     pub fn whole(&self) -> Option<&Arc<Configurations>> {
         match self.numbers {
             Some(_) => None,

@@ -7,7 +7,7 @@ use hlorank_proto::v1::{self, ModelSelector, ReuseCounts, StageTimings};
 use crate::{
     adaptation::{Refusal, RelatedBasis},
     graphs::Warning,
-    model::{Model, ScoreUnit},
+    model::{LoadedModel, Model, ScoreUnit},
     outcome::{Reuse, Timings},
     queries::{Assessment, Query, Scored},
 };
@@ -112,8 +112,8 @@ pub(super) fn confidence(assessment: &Assessment) -> Option<v1::Confidence> {
 
 /// Writes what predictions rest on, if the call asked to learn.
 pub(super) fn adaptation_of(query: &Query) -> Option<v1::Adaptation> {
-    let adaptation = query.lesson.as_ref()?.adaptation();
-    let has_model = query.model.is_present();
+    let adaptation = query.lesson.as_ref()?.adaptation.clone();
+    let has_model = !matches!(query.model.loaded, LoadedModel::Absent);
     let rests_on = [
         has_model.then_some(v1::Evidence::Model),
         adaptation

@@ -83,7 +83,13 @@ impl Artifact {
         // was exported.
         let mut files = BTreeMap::new();
         for (file, digest) in &manifest.files {
-            let bytes = checked(folder, file, digest)?;
+            // What is checked here is what is used, even if the file changes later.
+            let bytes = read(folder, file)?;
+            let found = Digest(Sha256::digest(&bytes).into());
+            if Digest::from_hex(digest) != Some(found) {
+                let message = format!("{file} has SHA-256 {found}, {MANIFEST_FILE} says {digest}");
+                return Err(Rejection::new("DIGEST_MISMATCH", message));
+            }
             if is_used(file) {
                 files.insert(file.as_str(), bytes);
             }
@@ -146,18 +152,6 @@ fn unlisted(file: &str) -> Rejection {
         "FILE_UNLISTED",
         format!("{MANIFEST_FILE} lists no digest of {file}"),
     )
-}
-
-/// Reads a file of a folder, which must have a SHA-256.
-fn checked(folder: &Path, file: &str, expected: &str) -> Result<Bytes, Rejection> {
-    // What is checked here is what is used, even if the file changes later.
-    let bytes = read(folder, file)?;
-    let found = Digest(Sha256::digest(&bytes).into());
-    if Digest::from_hex(expected) == Some(found) {
-        return Ok(bytes);
-    }
-    let message = format!("{file} has SHA-256 {found}, {MANIFEST_FILE} says {expected}");
-    Err(Rejection::new("DIGEST_MISMATCH", message))
 }
 
 /// Reads a file of a folder. Neither its name nor a link may lead out of the folder.

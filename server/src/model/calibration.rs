@@ -117,7 +117,6 @@ const LEAST_LIKENESS: f64 = 1.0;
 
 impl SeenList {
     /// Sees the columns of some configurations that lie evenly over a batch, about 2,048 values of at most 16 configurations.
-    #[must_use]
     pub fn configurations(batch: &Configurations) -> Self {
         let mut seen = Self::default();
         if batch.is_empty() {
@@ -158,7 +157,6 @@ impl SeenList {
     }
 
     /// What it says of the list, given the model's scores; `None` if it is too short to be ranked well or badly.
-    #[must_use]
     pub fn traits(&self, scores: &[f32]) -> Option<ListTraits> {
         // One score that is not finite would spoil the spread.
         let finite = scores.iter().filter(|score| score.is_finite());
@@ -175,7 +173,6 @@ impl SeenList {
 
 impl ExpectedTau {
     /// An interval that holds the tau of four of five lists.
-    #[must_use]
     pub fn interval(&self) -> (f64, f64) {
         let half = FOUR_OF_FIVE * self.deviation;
         ((self.tau - half).max(-1.0), (self.tau + half).min(1.0))
@@ -235,7 +232,6 @@ impl Calibration {
     }
 
     /// What is expected of the ranking of a list: what came of those that are like it; `None` if hardly any is.
-    #[must_use]
     pub fn expected(&self, list: &ListTraits) -> Option<ExpectedTau> {
         let traits = coordinates(list.spread, &list.columns);
         let scaled = || traits.iter().zip(&self.scales);
@@ -255,7 +251,15 @@ impl Calibration {
         }
         let weights: Vec<f64> = squared
             .into_iter()
-            .map(|squared| within * likeness(squared))
+            .map(|squared| {
+                // The exponential is below 2e-8 beyond: thousands of such lists weigh nothing.
+                let likeness = if squared > FAR {
+                    0.0
+                } else {
+                    libm::exp(-f64::from(squared) / (2.0 * BANDWIDTH * BANDWIDTH))
+                };
+                within * likeness
+            })
             .collect();
         let total: f64 = weights.iter().sum();
         if total < LEAST_LIKENESS {
@@ -304,15 +308,6 @@ fn coordinates(spread: f64, columns: &[f64]) -> Vec<f64> {
 )]
 fn rounded(value: f64) -> f32 {
     value as f32
-}
-
-/// How alike two lists are, from 0 to 1.
-fn likeness(squared: f32) -> f64 {
-    // The exponential is below 2e-8 there: thousands of such lists weigh nothing.
-    if squared > FAR {
-        return 0.0;
-    }
-    libm::exp(-f64::from(squared) / (2.0 * BANDWIDTH * BANDWIDTH))
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ pub enum ModelFeatures {
 
 impl ModelFeatures {
     /// The digest of the set.
-    #[must_use]
     pub fn digest(&self) -> Digest {
         match self {
             Self::Instructions(set) => set.digest(),
@@ -22,7 +21,6 @@ impl ModelFeatures {
     }
 
     /// Number of features of a node.
-    #[must_use]
     pub fn node_features(&self) -> usize {
         match self {
             Self::Instructions(set) => set.node_features(),
@@ -36,7 +34,6 @@ impl ModelFeatures {
     }
 
     /// The set, if the manifest names it.
-    #[must_use]
     pub fn named(&self) -> Option<&NamedFeatureSet> {
         match self {
             Self::Instructions(_) => None,

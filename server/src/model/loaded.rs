@@ -14,8 +14,10 @@ use crate::runtime::Runtime;
 
 /// A loaded model: its artifact, and sessions for each worker.
 pub struct Model {
-    artifact: Artifact,
-    loaded: LoadedModel,
+    /// The artifact that it was loaded from.
+    pub artifact: Artifact,
+    /// The model as its kind is evaluated.
+    pub loaded: LoadedModel,
 }
 
 /// A loaded model of its kind.
@@ -62,9 +64,12 @@ impl Model {
                 let features = &artifact.manifest.features;
                 let growth =
                     MemoryGrowth::measure(artifact.onnx(MODEL)?, runtime, facts.task, features)?;
-                LoadedModel::WholeGraph(Arc::new(WholeGraphModel::new(
-                    facts, settings, sessions, growth,
-                )))
+                LoadedModel::WholeGraph(Arc::new(WholeGraphModel {
+                    facts,
+                    settings,
+                    growth,
+                    sessions,
+                }))
             }
             ModelKind::Absent => LoadedModel::Absent,
         };
@@ -72,7 +77,6 @@ impl Model {
     }
 
     /// What takes the place of a model if none takes graphs of a feature set: every score is 0.
-    #[must_use]
     pub fn absent(set: Arc<NamedFeatureSet>) -> Self {
         Self {
             artifact: Artifact::absent(Manifest::absent(set)),
@@ -80,38 +84,17 @@ impl Model {
         }
     }
 
-    /// Whether there is a model at all.
-    #[must_use]
-    pub fn is_present(&self) -> bool {
-        !matches!(self.loaded, LoadedModel::Absent)
-    }
-
-    /// The artifact that it was loaded from.
-    #[must_use]
-    pub fn artifact(&self) -> &Artifact {
-        &self.artifact
-    }
-
     /// The manifest of the artifact.
-    #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.artifact.manifest
     }
 
     /// BLAKE3 of the manifest, which holds the digest of every other file.
-    #[must_use]
     pub fn digest(&self) -> Digest {
         self.artifact.digest
     }
 
-    /// The model as its kind is evaluated.
-    #[must_use]
-    pub fn loaded(&self) -> &LoadedModel {
-        &self.loaded
-    }
-
     /// The model if it is a segment model.
-    #[must_use]
     pub fn segment(&self) -> Option<&Arc<SegmentModel>> {
         match &self.loaded {
             LoadedModel::Segment(model) => Some(model),

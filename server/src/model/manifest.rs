@@ -241,7 +241,6 @@ struct WrittenFeatureSet {
 
 impl ModelKind {
     /// Whether the first configurations of a batch have the same scores without the others.
-    #[must_use]
     pub fn allows_partial(&self) -> bool {
         match self {
             Self::Segment(_) | Self::Absent => true,
@@ -267,7 +266,6 @@ const fn doubt_of_models() -> f64 {
 
 impl Prior {
     /// What is expected of a model with this slope and spread.
-    #[must_use]
     pub const fn of_model(slope: f64, spread: f64) -> Self {
         Self {
             slope,

@@ -306,7 +306,12 @@ impl Outlet {
         let tensor = found.r#type.as_ref().and_then(|of| of.tensor_type.as_ref());
         let element = tensor.map_or(0, |tensor| tensor.elem_type);
         if element != self.element as i32 {
-            let [found, expected] = [element, self.element as i32].map(element_name);
+            let name_of = |element| {
+                let number = usize::try_from(element).ok();
+                let name = number.and_then(|number: usize| ELEMENT_NAMES.get(number));
+                name.copied().unwrap_or("another type")
+            };
+            let [found, expected] = [element, self.element as i32].map(name_of);
             let message = format!("{file}: `{name}` is {found}, expected {expected}");
             return Err(Rejection::new("INTERFACE_TYPE", message));
         }
@@ -334,10 +339,4 @@ impl Outlet {
         }
         Ok(())
     }
-}
-
-fn element_name(element: i32) -> &'static str {
-    let number = usize::try_from(element).ok();
-    let name = number.and_then(|number| ELEMENT_NAMES.get(number));
-    name.unwrap_or(&"another type")
 }

@@ -1,6 +1,5 @@
 //! Segment models: an encoder for the rows of a graph's segments, and a head for the sums of their embeddings.
 
-mod entries;
 mod tensors;
 
 use std::sync::Arc;
@@ -9,10 +8,7 @@ use hlorank_graph::{ConfigInput, FEATURES};
 use ort::{session::Session, value::Outlet};
 
 pub use self::tensors::SegmentTensors;
-use self::{
-    entries::Entries,
-    tensors::{KnownShapes, RowTensors},
-};
+use self::tensors::{Entries, KnownShapes, RowTensors};
 use super::{
     ModelFacts, Rejection, SegmentSettings,
     manifest::{ENCODER, HEAD, SEGMENT},
@@ -49,8 +45,10 @@ const CONFIGURATION: [&str; 2] = ["entries", "config"];
 
 /// A loaded segment model.
 pub struct SegmentModel {
-    facts: ModelFacts,
-    settings: SegmentSettings,
+    /// What models of every kind have.
+    pub facts: ModelFacts,
+    /// Its settings.
+    pub settings: SegmentSettings,
     sessions: PerWorker<Sessions>,
     shapes: KnownShapes,
 }
@@ -77,18 +75,6 @@ impl SegmentModel {
             sessions,
             shapes: KnownShapes::default(),
         }
-    }
-
-    /// What models of every kind have.
-    #[must_use]
-    pub fn facts(&self) -> &ModelFacts {
-        &self.facts
-    }
-
-    /// Its settings.
-    #[must_use]
-    pub fn settings(&self) -> &SegmentSettings {
-        &self.settings
     }
 
     /// Returns an interrupt for runs of [`Self::encode`] and [`Self::score`].
@@ -139,7 +125,6 @@ impl SegmentModel {
 
     /// Returns the tensors of a segment with these values, which [`Self::tensors`] computed earlier for the same padded size;
     /// `None` if this model has not computed any of that size yet.
-    #[must_use]
     pub fn known_tensors(&self, nodes: usize, values: Arc<[f32]>) -> Option<SegmentTensors> {
         self.shapes.tensors(nodes, values)
     }

@@ -51,7 +51,6 @@ const MAX_KEPT_BYTES: usize = 64 << 20;
 
 impl RunReports {
     /// Reports nothing.
-    #[must_use]
     pub fn none() -> Self {
         Self {
             failed: Counter::noop(),
@@ -62,13 +61,11 @@ impl RunReports {
 
 impl ModelFailed {
     /// Whether the run was stopped because it took too long.
-    #[must_use]
     pub fn is_expired(&self) -> bool {
         self.stopped == Some(Stopped::Expired)
     }
 
     /// Whether the run was stopped because nobody needed it any more.
-    #[must_use]
     pub fn is_unneeded(&self) -> bool {
         self.stopped == Some(Stopped::Unneeded)
     }

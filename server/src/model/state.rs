@@ -35,7 +35,6 @@ impl ModelState {
     ];
 
     /// The name of the state in lower case.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Discovered => "discovered",

@@ -44,7 +44,6 @@ const MAX_BYTES: usize = 256;
 
 impl Target {
     /// Reads the canonical text; `None` if it names no compiler. Any other text names hardware alone.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(SEPARATOR).map(str::trim);
         let hardware = parts.next()?;
@@ -78,26 +77,21 @@ impl Target {
         is_valid.then_some(targets)
     }
 
-    /// Whether both have the same compiler, of whatever version and backend: `XLA:CPU` is XLA.
-    #[must_use]
-    pub fn has_compiler_of(&self, other: &Self) -> bool {
-        let [own, other] = [&self.compiler, &other.compiler].map(|compiler| {
-            let name = compiler.split_once(':');
-            name.map_or(compiler.as_str(), |(name, _)| name)
-        });
-        own.eq_ignore_ascii_case(other)
-    }
-
     /// How well a model of these targets suits this one.
-    #[must_use]
     pub fn suited_by(&self, trained: &[Self]) -> TargetMatch {
-        let of = |other: &Self| match (
-            self.has_compiler_of(other),
-            self.hardware.eq_ignore_ascii_case(&other.hardware),
-        ) {
-            (true, true) => TargetMatch::Same,
-            (true, false) => TargetMatch::OtherHardware,
-            (false, _) => TargetMatch::OtherCompiler,
+        let of = |other: &Self| {
+            // A compiler is the same whatever its version and backend: `XLA:CPU` is XLA.
+            let [own, others] = [self, other].map(|target| {
+                let name = target.compiler.split_once(':');
+                name.map_or(target.compiler.as_str(), |(name, _)| name)
+            });
+            if !own.eq_ignore_ascii_case(others) {
+                TargetMatch::OtherCompiler
+            } else if self.hardware.eq_ignore_ascii_case(&other.hardware) {
+                TargetMatch::Same
+            } else {
+                TargetMatch::OtherHardware
+            }
         };
         // Its best target decides: to be trained for further ones is no drawback.
         trained.iter().map(of).max().unwrap_or(TargetMatch::Unknown)

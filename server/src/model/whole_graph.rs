@@ -27,45 +27,16 @@ pub struct WholeGraphInput {
 
 /// A loaded whole-graph model.
 pub struct WholeGraphModel {
-    facts: ModelFacts,
-    settings: WholeGraphSettings,
-    sessions: PerWorker<Session>,
-    growth: MemoryGrowth,
+    /// What models of every kind have.
+    pub facts: ModelFacts,
+    /// Its settings.
+    pub settings: WholeGraphSettings,
+    /// How the memory of a run grows.
+    pub growth: MemoryGrowth,
+    pub(super) sessions: PerWorker<Session>,
 }
 
 impl WholeGraphModel {
-    pub(super) fn new(
-        facts: ModelFacts,
-        settings: WholeGraphSettings,
-        sessions: PerWorker<Session>,
-        growth: MemoryGrowth,
-    ) -> Self {
-        Self {
-            facts,
-            settings,
-            sessions,
-            growth,
-        }
-    }
-
-    /// What models of every kind have.
-    #[must_use]
-    pub fn facts(&self) -> &ModelFacts {
-        &self.facts
-    }
-
-    /// Its settings.
-    #[must_use]
-    pub fn settings(&self) -> &WholeGraphSettings {
-        &self.settings
-    }
-
-    /// How the memory of a run grows.
-    #[must_use]
-    pub fn growth(&self) -> &MemoryGrowth {
-        &self.growth
-    }
-
     /// Returns an interrupt for runs of [`Self::score`] that take at most `bytes` bytes.
     pub fn interrupt(&self, bytes: usize) -> Result<Interrupt, ModelFailed> {
         self.sessions.interrupt(MODEL, bytes)

@@ -315,7 +315,7 @@ impl Query {
         before: Position,
     ) -> impl FnOnce() -> Result<(Configurations, SeenList), CallError> + Send + 'static {
         let reader = self.reader.clone();
-        let is_calibrated = self.model.artifact().calibration.is_some();
+        let is_calibrated = self.model.artifact.calibration.is_some();
         move || {
             let batch = reader.read(&batch, batch.field(), before)?;
             let seen = is_calibrated.then(|| SeenList::configurations(&batch));
@@ -330,7 +330,10 @@ impl Query {
 
     /// Whether scores are adapted to measurements.
     pub(crate) fn is_adapted(&self) -> bool {
-        self.lesson.as_ref().and_then(Lesson::basis).is_some()
+        self.lesson
+            .as_ref()
+            .and_then(|lesson| lesson.adaptation.basis)
+            .is_some()
     }
 
     /// The unit of scores that are not adapted: what only other kernels or targets say is ln(seconds) up to a common number,
@@ -345,7 +348,7 @@ impl Query {
 
     /// What was unusual about the graph and the choice of the model, and about what predictions rest on.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = &Warning> {
-        let of_lesson = self.lesson.iter().flat_map(Lesson::warnings);
+        let of_lesson = self.lesson.iter().flat_map(|lesson| &lesson.warnings);
         let of_graph = self.found.warnings.iter();
         of_graph.chain(&self.choice.warning).chain(of_lesson)
     }

@@ -123,7 +123,7 @@ impl Query {
             // The model's validation data say nothing of other configurations.
             None if self.choice.suits == TargetMatch::OtherCompiler => None,
             None => {
-                let calibration = self.model.artifact().calibration.as_ref();
+                let calibration = self.model.artifact.calibration.as_ref();
                 let traits = scored.seen.traits(scored.scores());
                 calibration
                     .zip(traits)
@@ -168,7 +168,7 @@ impl Query {
 
 /// What is expected of a ranking by what was learned. The model's validation data say nothing of it.
 fn expected_of(lesson: &Lesson, scored: &Scored) -> Option<ExpectedTau> {
-    let Some(basis) = lesson.basis() else {
+    let Some(basis) = lesson.adaptation.basis else {
         return lesson.expected_by_sources();
     };
     let left = scored.scores().len().saturating_sub(basis.learned);

@@ -1,17 +1,17 @@
 use std::{ops::Range, sync::Arc, time::Instant};
 
-use hlorank_graph::{Configurations, Kernel, KernelLimits, SegmentedGraph};
+use hlorank_graph::{Configurations, Kernel, KernelLimits, SegmentedGraph, TooManyRows};
 
 use super::{
-    embeddings::Embeddings,
+    embeddings::{CacheLookup, Embeddings},
     plan::Plan,
-    prepare::{PreparedBatch, prepare},
     sums::SumTree,
 };
 use crate::{
-    compute::{Class, Worker},
+    compute::{Class, Computed, Worker},
     device,
     engine::{BatchPart, EngineError, Terms, error::check_scores, resources::Resources},
+    memory::Held,
     model::{ModelFailed, SegmentModel},
     outcome::{Evaluation, KernelTime, Stages},
     runtime::Interrupt,
@@ -59,7 +59,7 @@ pub(crate) async fn score(
         }
     };
     // Before any score becomes infinite on purpose.
-    check_scores(model.facts(), &scores)?;
+    check_scores(&model.facts, &scores)?;
     let unscored = plan.mark_unscored(&mut scores);
     let stages = Stages {
         waited,
@@ -120,7 +120,7 @@ async fn score_rows(
     let completed = embeddings
         .complete(&model, &graph, &plan, looked_up, terms)
         .await?;
-    let multiple = device::ROW_MULTIPLE * model.settings().embedding_size;
+    let multiple = device::ROW_MULTIPLE * model.settings.embedding_size;
     let mut embeddings = completed.embeddings;
     // Rows of zeros make the number of rows a multiple, so that no score depends on the number.
     embeddings.resize(embeddings.len().next_multiple_of(multiple), 0.0);
@@ -180,7 +180,7 @@ impl Sums {
         interrupt: &Interrupt,
     ) -> Result<Vec<f32>, ModelFailed> {
         let count = configs.len();
-        let size = self.model.settings().embedding_size;
+        let size = self.model.settings.embedding_size;
         let padded = count.next_multiple_of(device::ROW_MULTIPLE);
         // Each chunk has a tree of its own. The first sum of a chunk is made anew, and has the same
         // bits as one that follows from the sum before it.
@@ -194,5 +194,81 @@ impl Sums {
         let mut scores = self.model.score(worker, &sums, interrupt)?;
         scores.truncate(count);
         Ok(scores)
+    }
+}
+
+/// What has to be evaluated, and what the cache has of it.
+struct PreparedBatch {
+    pub(super) model: Arc<SegmentModel>,
+    pub(super) graph: Arc<SegmentedGraph>,
+    pub(super) plan: Arc<Plan>,
+    pub(super) looked_up: CacheLookup,
+    /// Memory for the embeddings of the call, and for its kernels.
+    held: Held,
+}
+
+/// Rows that take as long to plan as one padded node takes to evaluate. A row takes less than half a microsecond, and a node
+/// some tens of them in a large segment.
+const PLANNED_PER_NODE: usize = 64;
+
+/// Maximum number of bytes for the embeddings of one call.
+const MAX_EMBEDDING_BYTES: usize = 1 << 30;
+
+/// Prepares configurations. They are refused at once for what [`check`] refuses.
+async fn prepare(
+    resources: &Resources,
+    embeddings: &Arc<Embeddings>,
+    model: &Arc<SegmentModel>,
+    graph: &Arc<SegmentedGraph>,
+    part: BatchPart,
+    terms: Terms,
+) -> Result<Computed<PreparedBatch>, EngineError> {
+    check(resources, model, graph, terms)?;
+    let (embeddings, model, graph) = (embeddings.clone(), model.clone(), graph.clone());
+    let (backlog, memory) = (resources.backlog.clone(), resources.memory.clone());
+    let prepare = move |_| {
+        let configurations = part.into_configurations();
+        // The distinct rows are not known yet, so every row of every configuration counts.
+        let rows = configurations.len().saturating_mul(graph.rows_per_config());
+        let digest = model.facts.digest;
+        let planning = backlog.add(digest, graph.hash, rows / PLANNED_PER_NODE, terms)?;
+        let plan = Plan::new(&graph, configurations)?;
+        // What is missing is queued on its own, once the lookup has shown how much that is.
+        drop(planning);
+        let embedding_bytes = model.settings.embedding_size * size_of::<f32>();
+        if plan.rows.len() > MAX_EMBEDDING_BYTES / embedding_bytes {
+            return Err(TooManyRows.into());
+        }
+        // Held before the lookup takes it.
+        let held = memory.hold(plan.rows.len() * embedding_bytes + plan.bytes())?;
+        Ok::<_, EngineError>(PreparedBatch {
+            looked_up: embeddings.look_up(&model, &graph, &plan),
+            plan: Arc::new(plan),
+            model,
+            graph,
+            held,
+        })
+    };
+    let Computed { value, waited } = resources.pool.run(terms.class, prepare).await?;
+    Ok(Computed {
+        value: value?,
+        waited,
+    })
+}
+
+/// Refuses a batch whatever its configurations are: the graph cannot be padded as the model needs it, or a large batch
+/// comes while the queue is full. How much work a small one is shows soon.
+pub(crate) fn check(
+    resources: &Resources,
+    model: &SegmentModel,
+    graph: &SegmentedGraph,
+    terms: Terms,
+) -> Result<(), EngineError> {
+    if !graph.can_pad(model.facts.pad) {
+        return Err(EngineError::pad_unknown(&model.facts));
+    }
+    match terms.class {
+        Class::Bulk => resources.backlog.check_room(terms),
+        Class::Interactive => Ok(()),
     }
 }

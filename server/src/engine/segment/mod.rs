@@ -5,10 +5,9 @@ mod block;
 mod embeddings;
 mod evaluate;
 mod plan;
-mod prepare;
 mod sums;
 
 pub use embeddings::CacheBytes;
 pub(super) use embeddings::{EmbeddingCache, Embeddings};
+pub(super) use evaluate::check;
 pub(super) use evaluate::{kernels, score};
-pub(super) use prepare::check;

@@ -40,7 +40,7 @@ impl Batch {
         let distinct = configurations.batch().distinct();
         let distinct_configs = distinct.first.len();
         // If scores depend on the whole chunk, equal configurations can get different scores.
-        let evaluated = if model.settings().batch_dependent {
+        let evaluated = if model.settings.batch_dependent {
             Distinct::all(configurations.len())
         } else {
             distinct
@@ -53,7 +53,15 @@ impl Batch {
             configs,
         };
         let runs = Runs::plan(model, sizes, room)?;
-        let settings = of_size(model.settings(), runs.configs);
+        // Chunks have the size of runs, unless scores depend on the size.
+        let settings = if model.settings.batch_dependent {
+            Cow::Borrowed(&model.settings)
+        } else {
+            Cow::Owned(WholeGraphSettings {
+                chunk_configs: runs.configs,
+                ..model.settings.clone()
+            })
+        };
         let scores = Passes::scores(&settings, configs);
         let held_for_passes = room.memory.hold(scores.saturating_mul(PASS_BYTES))?;
         let passes = Passes::new(&settings, configs, room.multiple);
@@ -105,28 +113,19 @@ fn counted_input(
     graph: &Graph,
     memory: &Arc<Memory>,
 ) -> Result<(WholeGraphInput, Held), EngineError> {
-    let facts = model.facts();
-    let taken = taken_nodes(graph, model.settings().nodes);
+    let facts = &model.facts;
+    let taken = taken_nodes(graph, model.settings.nodes);
     if taken.nodes.is_empty() {
         return Err(EngineError::NothingKept {
             model: facts.name.clone(),
         });
     }
-    let held = memory.hold(graph_input_bytes(graph, &taken))?;
+    let node_bytes = size_of::<i64>() + graph.columns() * size_of::<f32>();
+    let indices = 2 * taken.edges.len() + graph.configurable().len();
+    let held = memory.hold(taken.nodes.len() * node_bytes + indices * size_of::<i64>())?;
     let input =
         graph_input(graph, &taken, facts.pad).ok_or_else(|| EngineError::pad_unknown(facts))?;
     Ok((input, held))
-}
-
-/// The settings with chunks of this size, unless scores depend on the size.
-fn of_size(settings: &WholeGraphSettings, chunk_configs: usize) -> Cow<'_, WholeGraphSettings> {
-    if settings.batch_dependent {
-        return Cow::Borrowed(settings);
-    }
-    Cow::Owned(WholeGraphSettings {
-        chunk_configs,
-        ..settings.clone()
-    })
 }
 
 /// The nodes and edges of a graph that the model takes.
@@ -135,12 +134,6 @@ fn taken_nodes(graph: &Graph, nodes: ModelNodes) -> Pruned {
         ModelNodes::All => Pruned::whole(graph),
         ModelNodes::Pruned => prune(graph),
     }
-}
-
-/// Number of bytes of a graph as the model takes it.
-fn graph_input_bytes(graph: &Graph, taken: &Pruned) -> usize {
-    let nodes = taken.nodes.len() * (size_of::<i64>() + graph.columns() * size_of::<f32>());
-    nodes + (2 * taken.edges.len() + graph.configurable().len()) * size_of::<i64>()
 }
 
 /// Number of bytes of the configurations of the largest chunk, if they are columns of a feature set: a table is much smaller

@@ -32,7 +32,7 @@ pub(crate) fn check(
     model: &WholeGraphModel,
     graph: &SegmentedGraph,
 ) -> Result<(), EngineError> {
-    if model.settings().nodes == ModelNodes::Pruned {
+    if model.settings.nodes == ModelNodes::Pruned {
         return Ok(());
     }
     let graph = &graph.whole;
@@ -66,7 +66,7 @@ pub(crate) async fn score(
     let waited = planned.waited;
     let work = resources
         .backlog
-        .add(model.facts().digest, graph.hash, batch.nodes(), terms)?;
+        .add(model.facts.digest, graph.hash, batch.nodes(), terms)?;
     let chunks = Chunks {
         model: Arc::clone(model),
         batch: Arc::clone(&batch),
@@ -79,7 +79,7 @@ pub(crate) async fn score(
     let reuse = batch.reuse();
     let fan_out = move |_| batch.evaluated.fan_out(&batch.passes.mean(&scores));
     let scores = resources.pool.run(terms.class, fan_out).await?.value;
-    check_scores(model.facts(), &scores)?;
+    check_scores(&model.facts, &scores)?;
     let stages = Stages {
         waited,
         planned,

@@ -5,6 +5,7 @@ use crate::{
     engine::{EngineError, resources::Resources},
     memory::Memory,
     model::{Chunking, Permutations, RunSizes, WholeGraphModel, WholeGraphSettings},
+    statistics::scalar,
 };
 
 /// The order in which the configurations of a batch are scored, and the chunks that this order is cut into. A model with
@@ -49,7 +50,13 @@ impl Passes {
 
     /// Plans the passes over `configs` configurations, with full chunks of a multiple of `multiple` of them.
     pub(super) fn new(settings: &WholeGraphSettings, configs: usize, multiple: usize) -> Self {
-        let order = order(settings, configs);
+        // The configurations in the order of all passes.
+        let order: Vec<usize> = match permutations(settings, configs) {
+            Some(all) => (0..all.count)
+                .flat_map(|number| all.order(number, configs))
+                .collect(),
+            None => (0..configs).collect(),
+        };
         let at_once = settings
             .chunk_configs
             .min(configs)
@@ -82,22 +89,11 @@ impl Passes {
             .iter()
             .zip(scores)
             .for_each(|(&config, &score)| sums[config] += f64::from(score));
-        #[expect(clippy::cast_precision_loss, reason = "there are at most 64 passes")]
-        let passes = self.count() as f64;
+        let passes = scalar(self.count());
         #[expect(clippy::cast_possible_truncation, reason = "it is a mean of f32")]
         sums.into_iter()
             .map(|sum: f64| (sum / passes) as f32)
             .collect()
-    }
-}
-
-/// The configurations in the order of all passes.
-fn order(settings: &WholeGraphSettings, configs: usize) -> Vec<usize> {
-    match permutations(settings, configs) {
-        Some(all) => (0..all.count)
-            .flat_map(|number| all.order(number, configs))
-            .collect(),
-        None => (0..configs).collect(),
     }
 }
 
@@ -124,7 +120,7 @@ fn cut(chunking: Chunking, configs: usize, at_once: usize) -> impl Iterator<Item
 impl Room {
     pub(super) fn new(resources: &Resources, model: &WholeGraphModel) -> Self {
         // The size of a chunk does not matter if scores do not depend on it.
-        let multiple = if model.settings().batch_dependent {
+        let multiple = if model.settings.batch_dependent {
             1
         } else {
             device::ROW_MULTIPLE
@@ -144,9 +140,9 @@ impl Runs {
         sizes: RunSizes,
         room: &Room,
     ) -> Result<Self, EngineError> {
-        let settings = model.settings();
+        let settings = &model.settings;
         let of_batch = settings.chunk_configs.min(sizes.configs).max(1);
-        let bytes = |configs| model.growth().bytes(RunSizes { configs, ..sizes });
+        let bytes = |configs| model.growth.bytes(RunSizes { configs, ..sizes });
         let limit = room.memory.largest();
         let share = limit / FRACTION;
         let workers = room.workers.max(1);
@@ -162,7 +158,7 @@ impl Runs {
         let bytes = bytes(configs);
         if bytes > limit {
             return Err(EngineError::GraphTooLarge {
-                model: model.facts().name.clone(),
+                model: model.facts.name.clone(),
                 nodes: sizes.nodes,
                 edges: sizes.edges,
                 bytes,

@@ -7,16 +7,28 @@ use bytes::Bytes;
 use hlorank_graph::{Element, Scope, Task};
 use hlorank_proto::onnx::{FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use ort::{
-    session::{Session, SessionInputs, SessionOutputs},
+    session::{Session, SessionInputs},
     value::{PrimitiveTensorElementType, Tensor, ValueType},
 };
 use prost::Message as _;
 
-use super::RunSizes;
 use crate::{
     model::ModelFeatures,
     runtime::{Runtime, RuntimeError},
 };
+
+/// The sizes on which the memory of a run depends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunSizes {
+    /// Number of nodes.
+    pub nodes: usize,
+    /// Number of edges.
+    pub edges: usize,
+    /// Number of configurable nodes; 0 for a kernel and for a graph of a feature set.
+    pub slots: usize,
+    /// Number of configurations.
+    pub configs: usize,
+}
 
 /// A model whose every tensor is an output.
 pub(super) struct Traced {
@@ -63,7 +75,16 @@ impl Traced {
     pub(super) fn live(&mut self, sizes: RunSizes) -> ort::Result<Vec<f64>> {
         let inputs = self.inputs(sizes)?;
         let outputs = self.session.run(inputs)?;
-        let bytes = tensor_bytes(&outputs)?;
+        let mut bytes: HashMap<&str, usize> = HashMap::new();
+        for (name, value) in &outputs {
+            let ValueType::Tensor { ty, shape, .. } = value.dtype() else {
+                return Err(ort::Error::new(format!("`{name}` is no tensor")));
+            };
+            let size = ty.byte_size(shape.num_elements());
+            let size = size
+                .ok_or_else(|| ort::Error::new(format!("`{name}` has elements of unknown size")))?;
+            bytes.insert(name, size);
+        }
         let largest = bytes.values().copied().max().unwrap_or_default();
         let sum = |names: &[String]| {
             let known = names.iter().filter_map(|name| bytes.get(name.as_str()));
@@ -131,21 +152,6 @@ where
 {
     let count = shape.iter().product();
     Tensor::from_array((shape, vec![value; count]))
-}
-
-/// Returns the bytes of each output by name.
-fn tensor_bytes<'a>(outputs: &SessionOutputs<'a>) -> ort::Result<HashMap<&'a str, usize>> {
-    let mut bytes = HashMap::new();
-    for (name, value) in outputs {
-        let ValueType::Tensor { ty, shape, .. } = value.dtype() else {
-            return Err(ort::Error::new(format!("`{name}` is no tensor")));
-        };
-        let size = ty
-            .byte_size(shape.num_elements())
-            .ok_or_else(|| ort::Error::new(format!("`{name}` has elements of unknown size")))?;
-        bytes.insert(name, size);
-    }
-    Ok(bytes)
 }
 
 /// Adds every tensor to the outputs of a serialized model. Protobuf merges an appended message with the one before it.

@@ -98,7 +98,6 @@ impl SegmentSettings {
     }
 
     /// Returns the padded size of a segment of `nodes` nodes.
-    #[must_use]
     pub fn bucket(&self, nodes: usize) -> usize {
         let mut buckets = self.buckets.iter().copied();
         buckets.find(|&bucket| bucket >= nodes).unwrap_or(nodes)

@@ -117,7 +117,6 @@ impl WholeGraphSettings {
 
     /// Whether a score depends on the number of configurations of its batch or on those outside its chunk, so that a part
     /// of a batch has other scores than the whole.
-    #[must_use]
     pub fn needs_whole_batch(&self) -> bool {
         self.chunking == Chunking::Even || self.permutations.is_some()
     }
@@ -143,7 +142,6 @@ impl WholeGraphSettings {
 impl Permutations {
     /// Returns the configurations `0..configs` in one of the orders: by the hash of the seed, the order's number and the
     /// configuration, ties by configuration.
-    #[must_use]
     pub fn order(self, number: u32, configs: usize) -> Vec<usize> {
         // The keys are hashes, so that an exporter computes the same orders without the random
         // numbers of a library.

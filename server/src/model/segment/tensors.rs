@@ -1,6 +1,7 @@
 use std::{borrow::Cow, iter::once, sync::Arc};
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashMapExt};
+use hlorank_graph::{ConfigInput, ConfigValues};
 use ort::session::{SessionInputValue, SessionOutputs};
 use parking_lot::Mutex;
 
@@ -82,7 +83,6 @@ impl SegmentTensors {
     }
 
     /// The values of all tensors.
-    #[must_use]
     pub fn values(&self) -> &Arc<[f32]> {
         &self.values
     }
@@ -140,5 +140,86 @@ impl<'a> RowTensors<'a> {
     pub(super) fn values(&self) -> impl Iterator<Item = ort::Result<SessionInputValue<'_>>> {
         let values = self.values.iter().zip(&self.shapes);
         values.map(|(values, shape)| view(shape.as_slice(), values))
+    }
+}
+
+/// The distinct entries of layouts, and the number of the entry of each node.
+pub(super) struct Entries<'a> {
+    /// `[entries, width]`.
+    pub(super) distinct: Vec<i64>,
+    pub(super) width: usize,
+    /// `[rows, nodes]`.
+    pub(super) numbers: Vec<i64>,
+    pub(super) shape: &'a [usize],
+}
+
+/// The number of entries is a multiple of this, so that what is computed of an entry does not depend on their number.
+const MULTIPLE: usize = 4;
+
+impl<'a> Entries<'a> {
+    /// Returns the entries of layouts `[rows, nodes, width]`; `None` of other configurations.
+    pub(super) fn of(config: &'a ConfigInput) -> Option<Self> {
+        let ConfigValues::Int64(values) = &config.values else {
+            return None;
+        };
+        let [shape @ .., width] = config.shape.as_slice() else {
+            return None;
+        };
+        let mut known: HashMap<&[i64], i64> = HashMap::new();
+        let mut found = Self {
+            distinct: Vec::new(),
+            width: *width,
+            numbers: Vec::new(),
+            shape,
+        };
+        // An entry gets its number at its first occurrence, which is its place in `distinct`.
+        for entry in values.chunks_exact(*width) {
+            let next = i64::try_from(known.len()).ok()?;
+            let number = *known.entry(entry).or_insert_with(|| {
+                found.distinct.extend_from_slice(entry);
+                next
+            });
+            found.numbers.push(number);
+        }
+        // The last entry is repeated.
+        let last = found.distinct.len().checked_sub(found.width)?;
+        while !found.len().is_multiple_of(MULTIPLE) {
+            found.distinct.extend_from_within(last..last + found.width);
+        }
+        Some(found)
+    }
+
+    /// Number of entries.
+    pub(super) fn len(&self) -> usize {
+        self.distinct.len() / self.width
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_entries_are_one_and_the_last_is_repeated() {
+        let values = vec![1, 2, -2, -2, 1, 2, -2, -2, 3, 4, 1, 2];
+        let config = ConfigInput {
+            shape: vec![2, 3, 2],
+            values: ConfigValues::Int64(values),
+        };
+        let found = Entries::of(&config).unwrap();
+        assert_eq!(found.distinct, [1, 2, -2, -2, 3, 4, 3, 4]);
+        assert_eq!(
+            (found.numbers.as_slice(), found.shape),
+            ([0, 1, 0, 1, 2, 0].as_slice(), [2, 3].as_slice())
+        );
+    }
+
+    #[test]
+    fn tiles_have_no_entries() {
+        let config = ConfigInput {
+            shape: vec![1, 2],
+            values: ConfigValues::Float32(vec![1.0, 2.0]),
+        };
+        assert!(Entries::of(&config).is_none());
     }
 }

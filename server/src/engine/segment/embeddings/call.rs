@@ -90,13 +90,13 @@ impl Queue {
     pub(super) fn new(model: &SegmentModel, nodes: usize) -> Self {
         // A split encoder takes as long for a copy as for a row, because its first part has
         // computed the segments already.
-        let multiple = if model.settings().is_split {
+        let multiple = if model.settings.is_split {
             device::ROW_MULTIPLE
         } else {
             MIN_SEGMENTS
         };
         Self {
-            model: model.facts().digest,
+            model: model.facts.digest,
             nodes,
             class: Class::Bulk,
             multiple,

@@ -6,11 +6,9 @@
 mod cache;
 mod call;
 mod complete;
-mod encode;
-mod lookup;
 mod running;
 mod waiting;
 
 pub use self::cache::CacheBytes;
-pub(super) use self::lookup::CacheLookup;
+pub(super) use self::complete::CacheLookup;
 pub(crate) use self::{cache::EmbeddingCache, waiting::Embeddings};
