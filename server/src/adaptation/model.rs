@@ -27,7 +27,7 @@ pub(crate) struct AdaptedModel {
     slow_side: Option<SlowSide>,
     /// What a run adds to the variance of a configuration's mean ln(seconds).
     run_variance: f64,
-    basis: Basis,
+    pub(crate) basis: Basis,
 }
 
 /// How run times depend on scores.
@@ -139,10 +139,6 @@ impl AdaptedModel {
             failed: measurements.failed,
             kernel,
         })
-    }
-
-    pub(crate) fn basis(&self) -> Basis {
-        self.basis
     }
 
     /// Bytes that it takes, given those of an order of dimensions in each of its tables.

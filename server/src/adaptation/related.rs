@@ -26,7 +26,7 @@ pub(crate) struct Expectation {
     slope: f64,
     rest: Rest,
     /// What is expected of run times if it has taken the place of scores.
-    prior: Prior,
+    pub(crate) prior: Prior,
 }
 
 /// What is expected beside a line in the score.
@@ -185,10 +185,6 @@ impl Expectation {
     /// Whether it is from other targets, rather than from other kernels.
     pub(crate) fn is_of_targets(&self) -> bool {
         matches!(self.rest, Rest::Trees(_))
-    }
-
-    pub(crate) fn prior(&self) -> Prior {
-        self.prior
     }
 
     /// Takes the place of the scores of points.

@@ -42,7 +42,6 @@ pub struct Warning {
 
 impl GraphCache {
     /// A cache of `bytes` bytes.
-    #[must_use]
     pub fn new(bytes: u64, metrics: &Metrics) -> Self {
         let series = metrics.graph_cache.clone();
         // A graph in both halves is held once but counts in each, so they never take more than

@@ -22,13 +22,14 @@ use crate::{
 /// What a call learned from measurements.
 #[derive(Default)]
 pub(crate) struct Lesson {
-    adaptation: Adaptation,
+    /// What it rests on.
+    pub(crate) adaptation: Adaptation,
     /// `None` if the measurements of the graph on the target say nothing.
     adapted: Option<Arc<AdaptedModel>>,
     /// The configurations that were measured or failed.
-    points: Arc<Vec<Point>>,
+    pub(crate) points: Arc<Vec<Point>>,
     /// What was unusual.
-    pub(super) warnings: Vec<Warning>,
+    pub(crate) warnings: Vec<Warning>,
     /// The memory that it takes.
     held: Option<Held>,
 }
@@ -124,14 +125,14 @@ impl Lesson {
         let mut prior = scores.prior;
         if let Some(expectation) = &adaptation.expectation {
             expectation.replace_scores(&mut points);
-            prior = expectation.prior();
+            prior = expectation.prior;
         }
         let measurements = measured.measurements(&points);
         adaptation.measured = measurements.measured();
         adaptation.stored = measured.stored();
         adaptation.reporters = Arc::new(measured.reporter_shares(&points));
         self.adapted = cache.learn(prior, measurements.at_most(MAX_LEARNED));
-        adaptation.basis = self.adapted.as_ref().map(|adapted| adapted.basis());
+        adaptation.basis = self.adapted.as_ref().map(|adapted| adapted.basis);
         if let Some(basis) = adaptation.basis.filter(|basis| basis.contradicts) {
             let message = format!(
                 "the measured times reverse the order of the scores (tau {:.2} over {} configurations), so predictions rest on the \
@@ -146,11 +147,6 @@ impl Lesson {
         self.points = Arc::new(points);
         self.held = Some(held);
         self
-    }
-
-    /// What the measurements say of predictions; `None` if they teach nothing.
-    pub(crate) fn basis(&self) -> Option<Basis> {
-        self.adaptation.basis
     }
 
     /// Whether something has replaced the order of the model's scores.
@@ -170,28 +166,13 @@ impl Lesson {
         })
     }
 
-    /// What it rests on.
-    pub(crate) fn adaptation(&self) -> Adaptation {
-        self.adaptation.clone()
-    }
-
     /// What predicts run times; `None` if the model's scores do.
     pub(crate) fn predictor(&self) -> Option<Predictor> {
         self.replaces_order().then(|| Predictor {
             expectation: self.adaptation.expectation.clone(),
             adapted: self.adapted.clone(),
-            measured: self.points(),
+            measured: Arc::clone(&self.points),
         })
-    }
-
-    /// The configurations that were measured or failed.
-    pub(crate) fn points(&self) -> Arc<Vec<Point>> {
-        Arc::clone(&self.points)
-    }
-
-    /// What was unusual.
-    pub(crate) fn warnings(&self) -> &[Warning] {
-        &self.warnings
     }
 }
 

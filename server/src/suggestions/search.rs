@@ -12,7 +12,7 @@ use crate::{
     engine::{Terms, rank},
     learning::{Evaluator, PredictedBatch},
     memory::Held,
-    model::{Manifest, ModelKind},
+    model::ModelKind,
     outcome::Reuse,
 };
 
@@ -26,18 +26,6 @@ pub(super) struct SearchResult {
     pub(super) reuse: Reuse,
     /// The memory of the combinations, which is held until the choice is made.
     _held: Option<Held>,
-}
-
-impl SearchResult {
-    /// The configurations of a batch, of which no combinations are searched.
-    pub(super) fn from_batch(batch: PredictedBatch) -> Self {
-        Self {
-            drawn: 0..batch.scores.len(),
-            visited: batch,
-            reuse: Reuse::default(),
-            _held: None,
-        }
-    }
 }
 
 /// The combinations that were scored until now.
@@ -81,9 +69,19 @@ pub(super) async fn search(
     terms: Terms,
 ) -> Result<SearchResult, CallError> {
     let Some(combined) = combined else {
-        return Ok(SearchResult::from_batch(from));
+        return Ok(SearchResult {
+            drawn: 0..from.scores.len(),
+            visited: from,
+            reuse: Reuse::default(),
+            _held: None,
+        });
     };
-    check_supported(evaluator.model.manifest())?;
+    let manifest = evaluator.model.manifest();
+    // A changed place would take another evaluation of the whole graph, and a search takes thousands.
+    if let ModelKind::WholeGraph(_) = manifest.kind {
+        let why = format!("model `{}` scores whole graphs", manifest.name);
+        return Err(CallError::SourceUnsupported { why });
+    }
     let engine = &evaluator.engine;
     let graph = Arc::clone(&evaluator.graph);
     // The visits begin with what is pending, in this order.
@@ -100,9 +98,22 @@ pub(super) async fn search(
         reuse: Reuse::default(),
     };
     let lowest = search.descend().await?;
-    let drawn = search.draw_near(lowest, wanted.seed).await?;
+    // Random changes of the lowest combination.
+    let start = search.visits.log_seconds.len();
+    let random = search
+        .space
+        .random(search.visits.row(lowest), DRAWN, wanted.seed);
+    search.visit(random).await?;
+    let drawn = start..search.visits.log_seconds.len();
     Ok(SearchResult {
-        visited: search.visits.into_predicted(&search.space)?,
+        visited: PredictedBatch {
+            configurations: Arc::new(Configurations::Layout(layouts(
+                &search.space,
+                search.visits.rows,
+            )?)),
+            scores: search.visits.scores,
+            log_seconds: search.visits.log_seconds,
+        },
         drawn,
         reuse: search.reuse,
         _held: Some(held),
@@ -133,15 +144,6 @@ impl Search<'_> {
         Ok(lowest)
     }
 
-    /// Visits random changes of a combination. Returns their numbers.
-    async fn draw_near(&mut self, number: usize, seed: u64) -> Result<Range<usize>, CallError> {
-        let start = self.visits.log_seconds.len();
-        let row = self.visits.row(number);
-        let drawn = self.space.random(row, DRAWN, seed);
-        self.visit(drawn).await?;
-        Ok(start..self.visits.log_seconds.len())
-    }
-
     /// Scores rows and adds them to those that were visited.
     async fn visit(&mut self, rows: Vec<u16>) -> Result<(), CallError> {
         if rows.is_empty() {
@@ -164,16 +166,6 @@ fn hold(evaluator: &Evaluator, space: &Space) -> Result<Held, CallError> {
     let rows = STEPS * space.changes() + CONSIDERED + DRAWN;
     let bytes = rows * row_bytes + TABLES * space.table_bytes();
     Ok(evaluator.engine.memory().hold(bytes)?)
-}
-
-fn check_supported(manifest: &Manifest) -> Result<(), CallError> {
-    // A changed place would take another evaluation of the whole graph, and a search takes
-    // thousands.
-    let ModelKind::WholeGraph(_) = manifest.kind else {
-        return Ok(());
-    };
-    let why = format!("model `{}` scores whole graphs", manifest.name);
-    Err(CallError::SourceUnsupported { why })
 }
 
 /// Returns the space of a batch, and its pending and best configurations.
@@ -231,14 +223,5 @@ impl Visits {
         rank(&self.log_seconds, 1)
             .first()
             .map_or(0, |&number| number as usize)
-    }
-
-    fn into_predicted(self, space: &Space) -> Result<PredictedBatch, CallError> {
-        let configurations = Arc::new(Configurations::Layout(layouts(space, self.rows)?));
-        Ok(PredictedBatch {
-            configurations,
-            scores: self.scores,
-            log_seconds: self.log_seconds,
-        })
     }
 }

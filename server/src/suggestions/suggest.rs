@@ -9,15 +9,11 @@ use super::{
     search::{CONSIDERED, SearchResult, search},
 };
 use crate::{
-    adaptation::{
-        AdaptedModel, Candidates, LayoutRows, MAX_SIZE, Point, Suggestion, SuggestionRequest,
-    },
+    adaptation::{Candidates, LayoutRows, MAX_SIZE, Point, Suggestion, SuggestionRequest},
     call::{CallError, Position},
     compute::Class,
     engine::rank,
-    learning::{
-        Evaluator, Lesson, PredictedBatch, Predictor, ScoredConfigs, Scores, point_bytes, points,
-    },
+    learning::{Evaluator, PredictedBatch, Predictor, ScoredConfigs, Scores, point_bytes, points},
     model::ScoreUnit,
     queries::{Query, Scored},
 };
@@ -48,11 +44,8 @@ pub(crate) async fn suggest(
     let terms = query.terms(class, true);
     let found = search(&evaluator, predicted, combined, &mut wanted, terms).await?;
     evaluation.reuse += found.reuse;
-    let measured = query
-        .lesson
-        .as_ref()
-        .map(Lesson::points)
-        .unwrap_or_default();
+    let lesson = query.lesson.as_ref();
+    let measured = lesson.map_or_else(Arc::default, |lesson| Arc::clone(&lesson.points));
     let (mut suggested, configurations) = choose(evaluator, found, measured, wanted).await?;
     let combinations = combined.and_then(|_| renumber(&mut suggested, &configurations));
     let configs = ScoredConfigs {
@@ -149,55 +142,29 @@ impl Choice {
             drawn: self.drawn.clone(),
             points: &points,
         };
-        let suggestions = self.suggestions(&candidates, wanted).into_iter();
-        let deviation = |config: usize| {
-            let adapted = self.adapted()?;
-            Some(adapted.predict(&points(&[config])[0]).deviation)
+        let predictor = self.predictor.as_ref();
+        let adapted = predictor.and_then(|predictor| predictor.adapted.as_deref());
+        let has_columns = matches!(&*self.from.configurations, Configurations::FeatureSet(_));
+        let log_seconds = &self.from.log_seconds;
+        let is_equal = |score: &f32| score.to_bits() == log_seconds[0].to_bits();
+        // What knows most suggests: measurements of the graph, then other targets, then the model.
+        let suggestions = if let Some(adapted) = adapted {
+            adapted.suggest(&candidates, wanted)
+        } else if has_columns && log_seconds.iter().all(is_equal) {
+            // Nothing tells configurations apart but their columns.
+            wanted.filling(&candidates, &self.measured)
+        } else if has_columns && scores.expectation.is_some() {
+            wanted.best_far_apart(&candidates, &self.measured)
+        } else {
+            wanted.by_model(candidates.ranking)
         };
-        let described = suggestions.map(|suggestion| SuggestedConfig {
-            score: self.from.log_seconds[suggestion.config],
+        let deviation = |config: usize| Some(adapted?.predict(&points(&[config])[0]).deviation);
+        let described = suggestions.into_iter().map(|suggestion| SuggestedConfig {
+            score: log_seconds[suggestion.config],
             deviation: deviation(suggestion.config),
             suggestion,
         });
         described.collect()
-    }
-
-    /// Suggests by what knows most: measurements of the graph, then other targets, then the model.
-    fn suggestions(
-        &self,
-        candidates: &Candidates<'_>,
-        wanted: &SuggestionRequest,
-    ) -> Vec<Suggestion> {
-        if let Some(adapted) = self.adapted() {
-            adapted.suggest(candidates, wanted)
-        } else if self.knows_nothing() {
-            wanted.filling(candidates, &self.measured)
-        } else if self.rests_on_other_targets() {
-            wanted.best_far_apart(candidates, &self.measured)
-        } else {
-            wanted.by_model(candidates.ranking)
-        }
-    }
-
-    fn adapted(&self) -> Option<&AdaptedModel> {
-        self.predictor.as_ref()?.adapted.as_deref()
-    }
-
-    fn has_columns(&self) -> bool {
-        matches!(&*self.from.configurations, Configurations::FeatureSet(_))
-    }
-
-    /// Whether nothing tells configurations apart but their columns.
-    fn knows_nothing(&self) -> bool {
-        let scores = &self.from.log_seconds;
-        let is_equal = |score: &f32| score.to_bits() == scores[0].to_bits();
-        self.has_columns() && scores.iter().all(is_equal)
-    }
-
-    /// Whether other targets alone tell what is fast in a space of columns.
-    fn rests_on_other_targets(&self) -> bool {
-        let expects = |predictor: &Predictor| predictor.expectation.is_some();
-        self.has_columns() && self.predictor.as_ref().is_some_and(expects)
     }
 
     fn scores(&self) -> Scores<'_> {

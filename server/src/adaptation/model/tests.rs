@@ -224,10 +224,10 @@ fn additive_times_are_learned() {
     let after = tau(&times, &predicted);
     println!(
         "tau {before:.2} before, {after:.2} after; {:?}",
-        adapted.basis()
+        adapted.basis
     );
     assert!(after > 0.9 && after > before + 0.3, "{before} {after}");
-    assert!(adapted.basis().left_out_tau > adapted.basis().score_tau);
+    assert!(adapted.basis.left_out_tau > adapted.basis.score_tau);
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn more_measurements_than_fit_a_matrix_teach_if_they_differ_in_few_places() {
         repeats: 1,
     };
     let adapted = AdaptedModel::of(PRIOR, Measurements::of((0..600).map(each).collect())).unwrap();
-    assert_eq!(adapted.basis().learned, 600);
+    assert_eq!(adapted.basis.learned, 600);
     for number in 600..648 {
         let predicted = adapted.predict(&layout(number)).log_seconds;
         assert!(
@@ -401,7 +401,7 @@ fn columns_without_a_model_reorder_what_was_not_measured() {
         .map(|point| adapted.predict(point).log_seconds);
     assert!(whole.eq(predicted.iter().copied()));
     let found = tau(&times, &predicted);
-    println!("tau {found:.2}, {:?}", adapted.basis());
+    println!("tau {found:.2}, {:?}", adapted.basis);
     assert!(found > 0.8);
 }
 
@@ -424,9 +424,9 @@ fn scores_beyond_doubt_are_followed_unless_the_measurements_contradict_them() {
     };
     let [agreeing, reversed] = [1.0, -1.0].map(learned);
     assert_eq!(slopes(&agreeing), [1.0]);
-    assert!(!agreeing.basis().contradicts, "{:?}", agreeing.basis());
+    assert!(!agreeing.basis.contradicts, "{:?}", agreeing.basis);
     assert_eq!(slopes(&reversed), [0.0]);
-    assert!(reversed.basis().contradicts, "{:?}", reversed.basis());
+    assert!(reversed.basis.contradicts, "{:?}", reversed.basis);
 }
 
 #[test]
