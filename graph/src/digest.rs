@@ -25,7 +25,6 @@ impl fmt::Debug for Digest {
 
 impl Digest {
     /// Reads 64 hexadecimal digits.
-    #[must_use]
     pub fn from_hex(text: &str) -> Option<Self> {
         blake3::Hash::from_hex(text)
             .ok()
@@ -33,7 +32,6 @@ impl Digest {
     }
 
     /// Returns the digest of the parts in order. Digests of different purposes differ even if the parts are equal.
-    #[must_use]
     pub fn of_parts<'a>(purpose: &str, parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key(purpose);
         for part in parts {

@@ -147,13 +147,11 @@ pub(crate) const NAMES: [&str; 120] = {
 static IDS: LazyLock<HashMap<&str, u8>> = LazyLock::new(|| NAMES.into_iter().zip(1..).collect());
 
 /// Returns the id of an HLO opcode, which is matched exactly; 0 if it is not in the table.
-#[must_use]
 pub fn opcode_id(name: &str) -> u8 {
     IDS.get(name).copied().unwrap_or(0)
 }
 
 /// Returns the HLO opcode of an id; `unknown` for 0 and for ids past the table.
-#[must_use]
 pub fn opcode_name(id: u8) -> &'static str {
     // Ids begin at 1, so that 0 can stand for every opcode that is not in the table.
     usize::from(id)
@@ -228,13 +226,11 @@ pub(crate) fn is_elementwise(opcode: &str) -> bool {
 }
 
 /// Returns whether a tuner usually chooses the layouts of nodes with this opcode id: convolution, dot, reshape.
-#[must_use]
 pub fn is_usually_configurable(id: u8) -> bool {
     [CONVOLUTION, DOT, RESHAPE].contains(&id)
 }
 
 /// Returns whether only a compiler makes nodes with this opcode id, after it has assigned layouts: bitcast, fusion.
-#[must_use]
 pub fn is_made_by_optimization(id: u8) -> bool {
     [BITCAST, FUSION].contains(&id)
 }

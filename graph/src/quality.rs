@@ -28,7 +28,6 @@ pub struct PairCounts {
 
 impl PairCounts {
     /// Counts the pairs in O(n log n) (Knight 1966). Returns `None` if a run time or score is NaN.
-    #[must_use]
     pub fn of(outcomes: &[Outcome]) -> Option<Self> {
         let has_nan = |outcome: &Outcome| outcome.run_time.is_nan() || outcome.score.is_nan();
         if outcomes.iter().any(has_nan) {
@@ -54,7 +53,6 @@ impl PairCounts {
     }
 
     /// Returns the number of pairs that run times and scores order alike.
-    #[must_use]
     pub fn concordant(&self) -> u64 {
         // The pairs that are equal in both were subtracted twice.
         self.all + self.equal_both - self.equal_run_times - self.equal_scores - self.discordant
@@ -62,7 +60,6 @@ impl PairCounts {
 
     /// Returns Kendall's tau-b, as scipy computes it: 1 for the same order, −1 for the reverse. Returns `None` if all
     /// run times or all scores are equal.
-    #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a ratio of counts")]
     pub fn kendall_tau(&self) -> Option<f64> {
         let different_run_times = self.all - self.equal_run_times;
@@ -78,7 +75,6 @@ impl PairCounts {
 
     /// Returns the share of pairs with different run times whose scores have the same order. Equal scores count as
     /// wrong. Returns `None` if all run times are equal.
-    #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a ratio of counts")]
     pub fn ordered_pair_accuracy(&self) -> Option<f64> {
         let different_run_times = self.all - self.equal_run_times;
@@ -138,7 +134,6 @@ fn merge((left, right): (&[f64], &[f64]), merged: &mut [f64]) -> u64 {
 
 /// Returns how much slower the fastest of the `top` best-ranked configurations is than the fastest of all: 0.1 is 10 %.
 /// Configurations with equal scores rank by number. Returns `None` without configurations, or if `top` is 0.
-#[must_use]
 pub fn top_slowdown(outcomes: &[Outcome], top: usize) -> Option<f64> {
     let mut ranked: Vec<&Outcome> = outcomes.iter().collect();
     // The sort is stable, so equal scores stay in the order of their numbers.
@@ -148,7 +143,6 @@ pub fn top_slowdown(outcomes: &[Outcome], top: usize) -> Option<f64> {
 }
 
 /// Returns how much slower the compiler's default is than the fastest configuration, given the run time of the default.
-#[must_use]
 pub fn default_slowdown(outcomes: &[Outcome], default_run_time: f64) -> Option<f64> {
     Some(default_run_time / fastest(outcomes)? - 1.0)
 }

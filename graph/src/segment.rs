@@ -40,7 +40,6 @@ impl Segment {
     }
 
     /// Number of nodes; at least 1.
-    #[must_use]
     #[expect(
         clippy::len_without_is_empty,
         reason = "a segment has at least one node"
@@ -51,7 +50,6 @@ impl Segment {
 
     /// Whether the features can be padded with a model's pad value. 0 is always possible, -1 only if the lengths of
     /// sequences are known.
-    #[must_use]
     pub fn can_pad(&self, pad: Pad) -> bool {
         pad == Pad::Zero || self.sequence_lengths.is_some()
     }

@@ -1,5 +1,4 @@
 /// Returns the first 80 characters of a name for a message. A name comes from outside and may be megabytes long.
-#[must_use]
 pub fn shortened(name: &str) -> String {
     const SHOWN: usize = 80;
     let mut characters = name.chars();
@@ -12,7 +11,6 @@ pub fn shortened(name: &str) -> String {
 }
 
 /// Returns whether a letter neither controls a terminal nor changes the direction of the text around it.
-#[must_use]
 pub fn is_printable(letter: char) -> bool {
     // Marks and overrides of the direction of text, letters without width, and separators of lines and paragraphs.
     let is_invisible = matches!(

@@ -58,7 +58,6 @@ impl Task {
     pub const ALL: [Self; 4] = [Self::Layout, Self::Tile, Self::Fusion, Self::FeatureSet];
 
     /// The facts about its kind of configuration.
-    #[must_use]
     pub const fn kind(self) -> &'static Kind {
         match self {
             Self::Tile => &TILE,
@@ -69,19 +68,16 @@ impl Task {
     }
 
     /// The name in manifests, settings and messages, such as `tile`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.kind().name
     }
 
     /// The task of this name, if there is one.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|task| task.name() == name)
     }
 
     /// The task on the wire; `None` if it is unspecified.
-    #[must_use]
     pub fn from_wire(task: v1::Task) -> Option<Self> {
         Self::ALL
             .into_iter()
@@ -121,7 +117,6 @@ pub struct Kind {
 
 impl Kind {
     /// Number in the canonical form of a graph: the number on the wire.
-    #[must_use]
     pub fn number(&self) -> u8 {
         u8::try_from(i32::from(self.wire)).unwrap_or(u8::MAX)
     }

@@ -29,7 +29,6 @@ macro_rules! kinds {
 
         impl Configurations {
             /// The batch, whatever its kind.
-            #[must_use]
             pub fn batch(&self) -> &(dyn Batch + 'static) {
                 match self {
                     $(Self::$kind(batch) => batch,)*
@@ -37,7 +36,6 @@ macro_rules! kinds {
             }
 
             /// Starts finding the rows of the batch on a graph of its task and slots.
-            #[must_use]
             pub fn into_rows(self, graph: &SegmentedGraph) -> Box<dyn RowFinder> {
                 match self {
                     $(Self::$kind(batch) => Box::new(batch).into_rows(graph),)*
@@ -105,7 +103,6 @@ impl Deref for Configurations {
 /// The shape of an array of configurations in an npz file.
 impl Kind {
     /// Number of columns of a slot or node in a row, given those of its feature set; 1 if the values of a row mean the same.
-    #[must_use]
     pub fn row_columns(&self, of_set: Option<usize>) -> usize {
         of_set.unwrap_or(self.width).max(1)
     }

@@ -35,7 +35,6 @@ impl Distinct {
     }
 
     /// Treats all of `count` configurations as different.
-    #[must_use]
     pub fn all(count: usize) -> Self {
         Self {
             first: (0..count).collect(),
@@ -83,7 +82,6 @@ impl Distinct {
     }
 
     /// Returns the value of every configuration, given those of the distinct ones.
-    #[must_use]
     pub fn fan_out(&self, values: &[f32]) -> Vec<f32> {
         self.of_config
             .iter()

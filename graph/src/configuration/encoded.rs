@@ -157,31 +157,26 @@ impl EncodedBatch {
     }
 
     /// The task of its configurations.
-    #[must_use]
     pub fn task(&self) -> Task {
         self.form.task
     }
 
     /// Name of the field that holds it.
-    #[must_use]
     pub fn field(&self) -> &'static str {
         self.form.field.1
     }
 
     /// Number of configurations that the message claims to have.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
     /// Number of columns of a node that the message claims to have, if they are of a feature set.
-    #[must_use]
     pub fn columns(&self) -> Option<usize> {
         (self.task() == Task::FeatureSet).then(|| feature_set::wire::columns(&self.message))
     }
 
     /// Maximum number of bytes that [`Self::read`] takes beside the message, for a graph with this many slots.
-    #[must_use]
     pub fn read_bytes(&self, slots: usize, limits: &Limits) -> usize {
         let size = EncodedSize {
             bytes: self.message.len(),

@@ -111,7 +111,6 @@ pub enum ConfigValues {
 
 impl ConfigValues {
     /// No values of this type yet.
-    #[must_use]
     pub fn new(element: Element) -> Self {
         match element {
             Element::Float32 => Self::Float32(Vec::new()),
@@ -156,7 +155,6 @@ pub struct TooManyRows;
 
 impl FoundRows {
     /// Nothing was found yet of this number of configurations, each with this number of rows.
-    #[must_use]
     pub fn with_capacity(configs: usize, rows_per_config: usize) -> Self {
         // All configurations may differ, and a list that grows is copied several times. Places that
         // stay unused cost no memory, because the system gives a page at its first use.

@@ -11,7 +11,6 @@ pub struct Pruned {
 
 impl Pruned {
     /// Keeps everything.
-    #[must_use]
     pub fn whole(graph: &Graph) -> Self {
         Self {
             nodes: (0..).take(graph.len()).collect(),
@@ -24,7 +23,6 @@ impl Pruned {
 /// configurable node. Other graphs stay whole.
 ///
 /// `TGraph`'s own code fails on a configurable node without edges; here it stays as a node of its own.
-#[must_use]
 pub fn prune(graph: &Graph) -> Pruned {
     match graph.task().kind().scope {
         Scope::Kernel | Scope::Program | Scope::EveryNode => return Pruned::whole(graph),

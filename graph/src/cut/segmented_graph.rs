@@ -1,12 +1,10 @@
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-use super::{
-    cutter::{Cutter, Occurrence, connected_pieces},
-    prune::{Pruned, prune},
-};
+use super::prune::{Pruned, prune};
 use crate::{
     Digest, FEATURES, FusionProgram, Graph, KernelTooLarge, Pad, Scope, Segment, SequenceLengths,
     Task,
+    arrays::producers,
     fusion::{KnownKernel, KnownKernels, MAX_KNOWN_BYTES},
     pace,
     program::row_bytes,
@@ -58,13 +56,11 @@ pub struct Summary {
 
 impl SegmentedGraph {
     /// Prunes a graph and cuts it into segments of at most [`MAX_SEGMENT_NODES`] nodes.
-    #[must_use]
     pub fn new(graph: &Graph) -> Self {
         Self::cut(graph, MAX_SEGMENT_NODES)
     }
 
     /// Prunes a graph and cuts it into segments of at most `max_segment_nodes` nodes, at least 1.
-    #[must_use]
     pub fn cut(graph: &Graph, max_segment_nodes: usize) -> Self {
         let pruned = prune(graph);
         let uncut = Self::uncut(graph, &pruned);
@@ -151,7 +147,6 @@ impl SegmentedGraph {
     }
 
     /// Number of rows of a configuration; of a program before fusion the maximum.
-    #[must_use]
     pub fn rows_per_config(&self) -> usize {
         self.whole
             .program()
@@ -160,19 +155,16 @@ impl SegmentedGraph {
 
     /// Whether the features can be padded with a model's pad value. 0 is always possible, -1 only if the lengths of
     /// sequences are known.
-    #[must_use]
     pub fn can_pad(&self, pad: Pad) -> bool {
         pad == Pad::Zero || self.whole.sequence_lengths().is_some()
     }
 
     /// Number of configurable nodes.
-    #[must_use]
     pub fn slots(&self) -> usize {
         self.configurable.len()
     }
 
     /// Number of bytes that this holds, for a cache that is bounded in bytes.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         // The cache weighs a graph once, so a program counts what its kernels may grow to.
         let kernels = match self.whole.program() {
@@ -198,6 +190,148 @@ impl SegmentedGraph {
             + self.occurrences.iter().map(occurrence).sum::<usize>()
             + kernels
     }
+}
+
+/// One place of a graph where a segment occurs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Occurrence {
+    /// Position in [`SegmentedGraph::segments`](crate::SegmentedGraph::segments).
+    pub segment: usize,
+    /// The slot of each of [`Segment::configurable`](crate::Segment::configurable). A local configuration is their entries in
+    /// this order.
+    pub slots: Vec<usize>,
+    /// Node numbers, ascending.
+    pub nodes: Vec<u32>,
+}
+
+/// Turns pieces into segments; equal pieces become one segment.
+struct Cutter<'a> {
+    graph: &'a Graph,
+    pruned: &'a Pruned,
+    slot_of_node: HashMap<u32, usize>,
+    /// For each position in the pruned graph, its position in its piece; `u16::MAX` outside the current one.
+    local: Vec<u16>,
+    segments: Vec<Segment>,
+    segment_of_digest: HashMap<Digest, usize>,
+}
+
+const OUTSIDE: u16 = u16::MAX;
+
+impl<'a> Cutter<'a> {
+    pub(super) fn new(graph: &'a Graph, pruned: &'a Pruned) -> Self {
+        Self {
+            graph,
+            pruned,
+            slot_of_node: graph.configurable().iter().copied().zip(0..).collect(),
+            local: vec![OUTSIDE; pruned.nodes.len()],
+            segments: Vec::new(),
+            segment_of_digest: HashMap::new(),
+        }
+    }
+
+    fn occurrence(&mut self, piece: &[u32]) -> Occurrence {
+        let nodes: Vec<u32> = piece
+            .iter()
+            .map(|&position| self.pruned.nodes[position as usize])
+            .collect();
+        let slots = (0..)
+            .zip(&nodes)
+            .filter_map(|(local, node)| Some((local, *self.slot_of_node.get(node)?)));
+        let (configurable, slots) = slots.unzip();
+        let edges = self.edges(piece);
+        let segment = self.segment(&nodes, edges, configurable);
+        let number = self.segment_of_digest.entry(segment.digest);
+        let segment = *number.or_insert_with(|| {
+            self.segments.push(segment);
+            self.segments.len() - 1
+        });
+        Occurrence {
+            segment,
+            slots,
+            nodes,
+        }
+    }
+
+    /// Edges of a piece as local positions, sorted.
+    fn edges(&mut self, piece: &[u32]) -> Vec<[u16; 2]> {
+        (0..)
+            .zip(piece)
+            .for_each(|(local, &position)| self.local[position as usize] = local);
+        let mut edges = Vec::new();
+        for &position in piece {
+            let consumer = self.local[position as usize];
+            let own = producers(&self.pruned.edges, position);
+            let local = own.map(|producer| [consumer, self.local[producer as usize]]);
+            // A large connected piece is cut into runs, and edges between two runs are dropped.
+            edges.extend(local.filter(|[_, producer]| *producer != OUTSIDE));
+        }
+        // Clearing the piece alone keeps the work for all pieces linear in the graph.
+        for &position in piece {
+            self.local[position as usize] = OUTSIDE;
+        }
+        edges
+    }
+
+    fn segment(&self, nodes: &[u32], edges: Vec<[u16; 2]>, configurable: Vec<u16>) -> Segment {
+        let lengths = self.graph.sequence_lengths();
+        let mut segment = Segment {
+            digest: Digest([0; 32]),
+            opcodes: nodes
+                .iter()
+                .map(|&node| self.graph.opcodes()[node as usize])
+                .collect(),
+            features: nodes
+                .iter()
+                .flat_map(|&node| self.graph.raw_row(node as usize))
+                .copied()
+                .collect(),
+            sequence_lengths: lengths
+                .map(|all| nodes.iter().map(|&node| all[node as usize]).collect()),
+            edges,
+            configurable,
+        };
+        segment.digest = segment.compute_digest();
+        segment
+    }
+}
+
+/// Connected pieces of the pruned graph as ascending positions in `pruned.nodes`, ordered by their first node.
+fn connected_pieces(pruned: &Pruned) -> Vec<Vec<u32>> {
+    let mut parents: Vec<u32> = (0..).take(pruned.nodes.len()).collect();
+    for &[consumer, producer] in &pruned.edges {
+        join(&mut parents, consumer, producer);
+    }
+    // Positions are visited in ascending order, so pieces are ordered by their first node, and
+    // their nodes ascend.
+    let mut pieces: Vec<Vec<u32>> = Vec::new();
+    let mut piece_of_root = HashMap::new();
+    for position in (0..).take(pruned.nodes.len()) {
+        let root = find(&mut parents, position);
+        let piece = *piece_of_root.entry(root).or_insert_with(|| {
+            pieces.push(Vec::new());
+            pieces.len() - 1
+        });
+        pieces[piece].push(position);
+    }
+    pieces
+}
+
+/// Makes two sets one (union-find). A parent is never larger than its child, so the root is the
+/// first node of its set.
+fn join(parents: &mut [u32], one: u32, other: u32) {
+    let one = find(parents, one);
+    let other = find(parents, other);
+    parents[one.max(other) as usize] = one.min(other);
+}
+
+/// The root of a set; halves the path on the way.
+fn find(parents: &mut [u32], mut position: u32) -> u32 {
+    while parents[position as usize] != position {
+        let grandparent = parents[parents[position as usize] as usize];
+        parents[position as usize] = grandparent;
+        position = grandparent;
+    }
+    position
 }
 
 #[cfg(test)]

@@ -5,12 +5,11 @@
 
 mod instruction;
 mod named_set;
-mod pad;
 mod set;
 
 pub(crate) use instruction::parameter_row;
 pub(crate) use instruction::{aggregate, featurize};
 pub(crate) use named_set::is_set_name;
 pub use named_set::{NamedFeatureSet, NamedSetError};
-pub use pad::{Pad, SequenceLengths};
 pub use set::{FEATURES, FeatureSet};
+pub use set::{Pad, SequenceLengths};

@@ -75,25 +75,21 @@ impl NamedFeatureSet {
     }
 
     /// Returns the name.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns the names of the columns of a node, in order.
-    #[must_use]
     pub fn node_features(&self) -> &[String] {
         &self.node_features
     }
 
     /// Returns the names of the columns of a node in a configuration, in order.
-    #[must_use]
     pub fn config_features(&self) -> &[String] {
         &self.config_features
     }
 
     /// Returns the digest: BLAKE3 of the JSON `["name",["node column",…],["configuration column",…]]` without white space.
-    #[must_use]
     pub fn digest(&self) -> Digest {
         // Names need no escapes in JSON, so quotes around them are enough.
         let list = |names: &[String]| {

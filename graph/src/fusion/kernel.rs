@@ -69,7 +69,6 @@ impl KernelTooLarge {
 
 impl Kernel {
     /// Returns the number of nodes of the kernel as a module of its own.
-    #[must_use]
     #[expect(
         clippy::len_without_is_empty,
         reason = "a kernel has at least its root"
@@ -84,7 +83,6 @@ impl Kernel {
     }
 
     /// Returns the number of nodes of the program that the kernel computes, its own copies of constants included.
-    #[must_use]
     pub fn computed(&self) -> usize {
         self.body.len()
     }
@@ -106,7 +104,6 @@ const IS_ROOT: usize = 0;
 impl Kernel {
     /// Returns the kernel as a model sees it: what featurizing it as a module of its own would give. Equal kernels of any
     /// modules have the same digest. `graph` is the graph of the module.
-    #[must_use]
     pub fn segment(&self, graph: &Graph) -> Segment {
         let called: Vec<u32> = self.called.iter().cloned().flatten().collect();
         let mut nodes = Nodes::new(graph, self.len());

@@ -6,7 +6,6 @@
 //! `graph/README.md` has the rules.
 
 mod body;
-mod form;
 mod kernel;
 mod known;
 

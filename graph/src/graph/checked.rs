@@ -53,7 +53,6 @@ impl Graph {
     }
 
     /// Makes the graph of a feature set. Its configurations set every node.
-    #[must_use]
     pub fn of_features(graph: FeatureGraph) -> Self {
         let configurable = (0..).take(graph.nodes()).collect();
         Self {
@@ -93,13 +92,11 @@ impl Graph {
     }
 
     /// Returns what is tuned.
-    #[must_use]
     pub fn task(&self) -> Task {
         self.task
     }
 
     /// Returns the number of nodes, which is at least 1.
-    #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a graph has at least one node")]
     pub fn len(&self) -> usize {
         match &self.nodes {
@@ -109,19 +106,16 @@ impl Graph {
     }
 
     /// Returns the `[n]` opcode ids; empty for a graph of a named feature set.
-    #[must_use]
     pub fn opcodes(&self) -> &[u8] {
         self.arrays().map_or(&[], |arrays| &arrays.opcodes)
     }
 
     /// Returns the number of nodes whose opcode is not in the table.
-    #[must_use]
     pub fn unknown_opcodes(&self) -> usize {
         self.arrays().map_or(0, GraphArrays::unknown_opcodes)
     }
 
     /// Returns the `[m]` pairs (consumer, producer), sorted and without duplicates.
-    #[must_use]
     pub fn edges(&self) -> &[[u32; 2]] {
         match &self.nodes {
             Nodes::Instructions(arrays) => &arrays.edges,
@@ -130,19 +124,16 @@ impl Graph {
     }
 
     /// Returns the configurable nodes in slot order. A kernel has none, and all nodes are those of a graph of a feature set.
-    #[must_use]
     pub fn configurable(&self) -> &[u32] {
         &self.configurable
     }
 
     /// Returns the program before fusion, if fusions of the graph are chosen.
-    #[must_use]
     pub fn program(&self) -> Option<&FusionProgram> {
         self.program.as_deref()
     }
 
     /// Returns the nodes and edges of a graph of a named feature set.
-    #[must_use]
     pub fn feature_graph(&self) -> Option<&FeatureGraph> {
         match &self.nodes {
             Nodes::Instructions(_) => None,
@@ -158,19 +149,16 @@ impl Graph {
     }
 
     /// Returns the number of features of a node: 140, or the columns of its named feature set.
-    #[must_use]
     pub fn columns(&self) -> usize {
         self.feature_graph().map_or(FEATURES, FeatureGraph::columns)
     }
 
     /// Returns the features of a node. Sequences are padded with 0.
-    #[must_use]
     pub fn raw_row(&self, node: usize) -> &[f32] {
         &self.raw_features()[node * self.columns()..][..self.columns()]
     }
 
     /// Returns the `[n, columns]` features. Sequences are padded with 0.
-    #[must_use]
     pub fn raw_features(&self) -> &[f32] {
         match &self.nodes {
             Nodes::Instructions(arrays) => &arrays.features,
@@ -179,13 +167,11 @@ impl Graph {
     }
 
     /// Returns the `[n]` lengths of the sequences, if they are known.
-    #[must_use]
     pub fn sequence_lengths(&self) -> Option<&[SequenceLengths]> {
         self.arrays()?.sequence_lengths.as_deref()
     }
 
     /// Returns the `[n, columns]` features padded with `pad`; `None` for [`Pad::MinusOne`] if the lengths are not known.
-    #[must_use]
     pub fn features(&self, pad: Pad) -> Option<Vec<f32>> {
         let mut features = self.raw_features().to_vec();
         if pad != Pad::Zero {
@@ -200,7 +186,6 @@ impl Graph {
     }
 
     /// Returns the features of some nodes, as [`Self::features`] does of all.
-    #[must_use]
     pub fn features_of(&self, nodes: &[u32], pad: Pad) -> Option<Vec<f32>> {
         let mut features: Vec<f32> = nodes
             .iter()
@@ -217,7 +202,6 @@ impl Graph {
     }
 
     /// Returns the bytes that the arrays and names hold, for a cache that is bounded in bytes.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let lengths = self.sequence_lengths().map_or(0, size_of_val);
         self.opcodes().len()
@@ -230,7 +214,6 @@ impl Graph {
     }
 
     /// Returns a digest of the opcodes and edges, which graphs of other shapes may share.
-    #[must_use]
     pub fn structure(&self) -> Digest {
         let mut form = CanonicalForm::new(b"hlorank-structure");
         form.bytes(&[self.task.kind().number()]);
@@ -241,7 +224,6 @@ impl Graph {
     }
 
     /// Returns the graph hash: BLAKE3-256 of the canonical form in `graph/README.md`.
-    #[must_use]
     pub fn hash(&self) -> Digest {
         if let Some(graph) = self.feature_graph() {
             return graph.form().digest();

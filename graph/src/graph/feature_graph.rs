@@ -89,43 +89,36 @@ impl FeatureGraph {
     }
 
     /// Returns the feature set, if the sender described it.
-    #[must_use]
     pub fn description(&self) -> Option<&Arc<NamedFeatureSet>> {
         self.description.as_ref()
     }
 
     /// Returns the name of the instance, which may be empty.
-    #[must_use]
     pub fn instance(&self) -> &str {
         &self.instance
     }
 
     /// Returns the name of the feature set.
-    #[must_use]
     pub fn set(&self) -> &str {
         &self.set
     }
 
     /// Returns the number of nodes, which is at least 1.
-    #[must_use]
     pub fn nodes(&self) -> usize {
         self.nodes
     }
 
     /// Returns the number of columns of a node, which is at least 1 if there are several nodes.
-    #[must_use]
     pub fn columns(&self) -> usize {
         self.features.len() / self.nodes
     }
 
     /// Returns the `[n, columns]` features.
-    #[must_use]
     pub fn features(&self) -> &[f32] {
         &self.features
     }
 
     /// Returns the `[m]` pairs (consumer, producer), sorted and without duplicates.
-    #[must_use]
     pub fn edges(&self) -> &[[u32; 2]] {
         &self.edges
     }

@@ -10,7 +10,6 @@ use crate::{
 
 impl Graph {
     /// Returns the message of a graph without its names; `None` for a program before fusion, whose kernels need the module.
-    #[must_use]
     pub fn to_message(&self) -> Option<v1::Graph> {
         if self.program().is_some() {
             return None;
@@ -55,7 +54,6 @@ impl Graph {
     }
 
     /// Returns the arrays of a graph of HLO. Sequences are padded with −1 if their lengths are known, otherwise with 0.
-    #[must_use]
     pub fn to_features(&self) -> GraphFeatures {
         // −1 tells an unused place from dimension 0, so it keeps the lengths; features padded with
         // 0 have lost them.
@@ -116,7 +114,6 @@ impl FeatureGraph {
     }
 
     /// Returns the message of the graph.
-    #[must_use]
     pub fn to_message(&self) -> v1::FeatureGraph {
         let described = self.description();
         v1::FeatureGraph {

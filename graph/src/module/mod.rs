@@ -1,15 +1,12 @@
 //! HLO modules as nodes, and the reader of serialized modules. The folder `text` reads HLO text.
 
 mod builder;
-mod finish;
 mod hlo_module;
 mod nodes;
 mod reader;
-mod rules;
 
 pub use self::hlo_module::{HloModule, NodeDescription};
 pub(crate) use self::{
-    builder::ModuleBuilder,
+    builder::{ModuleBuilder, check_instruction},
     nodes::{Nodes, Origin},
-    rules::check_instruction,
 };

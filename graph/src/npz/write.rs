@@ -3,7 +3,7 @@ use std::{io, path::Path};
 use npyz::{AutoSerialize, WriteOptions, WriterBuilder, npz::file_name_from_array_name};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
-use super::{read::EXPORTED, section::FEATURE_SET};
+use super::section::{EXPORTED, FEATURE_SET};
 use crate::{
     Configurations, FeatureGraph, FileError, Graph, MeasuredGraph, OutputFile, Pad, Scope,
     SegmentedGraph, prune,

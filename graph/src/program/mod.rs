@@ -1,9 +1,7 @@
 //! Programs before fusion: the nodes of an entry computation, and those that a fusion may compute in the kernels of their
 //! users. The folder `fusion` forms the kernels.
 
-mod callees;
 mod fusion_program;
-mod node;
 
 pub use self::fusion_program::FusionProgram;
 pub(crate) use self::fusion_program::{flip, is_set, row_bytes};

@@ -1,8 +1,9 @@
 //! Finds the modules in a text, which may also be a log, a report or a dump of several modules.
 
+use super::{formats::known, protobuf::holds_module};
 use crate::{
-    pace,
-    syntax::{TABLES, is_element_type},
+    Found, GraphError, TextError, pace,
+    syntax::{TABLES, is_element_type, is_hlo_text},
 };
 
 /// A module in a text.
@@ -54,7 +55,7 @@ pub(crate) fn modules_of(text: &str) -> Vec<TextModule> {
 }
 
 /// Returns the numbers of the lines, from 0, that begin a module.
-pub(super) fn headers(text: &str) -> impl Iterator<Item = usize> {
+fn headers(text: &str) -> impl Iterator<Item = usize> {
     // Nearly every text without a module is known by one search, which takes no time per line.
     let text = if text.contains(HEADER) { text } else { "" };
     let lines = pace::in_steps(LINES, text.lines()).enumerate();
@@ -171,7 +172,7 @@ fn depth_after(mut depth: usize, line: &str) -> usize {
 }
 
 /// Returns the length of the prefix of a line that XLA logs: `I0000 00:00:00.000000 12 file.cc:34] `.
-pub(super) fn logged(line: &str) -> usize {
+fn logged(line: &str) -> usize {
     let Some((prefix, _)) = line.split_once("] ") else {
         // A logger that trims the ends of lines leaves no space behind the bracket of an empty
         // line.
@@ -199,7 +200,7 @@ fn is_place(prefix: &str) -> bool {
 }
 
 /// Returns the length of the prefix of a line that equals another prefix but for numbers and spaces; 0 if none does.
-pub(super) fn alike(prefix: &str, line: &str) -> usize {
+fn alike(prefix: &str, line: &str) -> usize {
     let mut expected = prefix.as_bytes();
     let mut found = line.as_bytes();
     // Everything before `expected` is alike everything before `found`.
@@ -321,6 +322,89 @@ fn is_name(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-')
 }
 
+/// Returns the error of a field `hlo_module`, and names its content if that is of another known format.
+pub(crate) fn named_module(bytes: &[u8], error: GraphError) -> GraphError {
+    // A module with a fault of its own keeps its error, which says more than the name of its
+    // format.
+    if holds_module(bytes) || !matches!(error, GraphError::Malformed { .. } | GraphError::Empty) {
+        return error;
+    }
+    let found = if is_hlo_text(bytes) {
+        Some(named("HLO text", "send it as hlo_text"))
+    } else {
+        known(bytes)
+    };
+    found.map_or(error, |found| GraphError::OtherFormat {
+        field: "hlo_module",
+        found,
+    })
+}
+
+/// Returns the error of a field `hlo_text`, and names its content if that is not one module.
+pub(crate) fn named_text(text: &str, error: GraphError) -> GraphError {
+    if !matches!(
+        error,
+        GraphError::Text {
+            source: TextError::Unexpected { .. } | TextError::Unclosed { .. },
+            ..
+        }
+    ) {
+        return error;
+    }
+    let found = other_than_module(text);
+    found.map_or(error, |found| GraphError::OtherFormat {
+        field: "hlo_text",
+        found,
+    })
+}
+
+fn other_than_module(text: &str) -> Option<Found> {
+    let mut lines = headers(text).map(|line| line + 1);
+    let Some(first) = lines.next() else {
+        return without_module(text);
+    };
+    if let Some(second) = lines.next() {
+        let name = format!("text with several HLO modules (lines {first} and {second})");
+        return Some(named(name, "send one of them"));
+    }
+    // Text that begins with its only module is what was asked for, so the error is inside the
+    // module.
+    (!is_hlo_text(text.as_bytes())).then(|| {
+        named(
+            format!("text around an HLO module, which begins in line {first}"),
+            "send the module alone, without what a logger wrote in front of its lines",
+        )
+    })
+}
+
+/// Names text in which no line is the header of a module.
+fn without_module(text: &str) -> Option<Found> {
+    let unmarked = text.trim_start_matches('\u{feff}');
+    if is_hlo_text(unmarked.as_bytes()) {
+        // To `headers`, the mark is text in front of the header that no logger writes.
+        return (unmarked != text).then(|| {
+            named(
+                "HLO text after a byte order mark",
+                "send it without the mark",
+            )
+        });
+    }
+    if with_header(text).is_none() {
+        return known(text.as_bytes());
+    }
+    Some(named(
+        "HLO text without the header of a module",
+        "put a line such as `HloModule name` in front, and `ENTRY` in front of the entry computation",
+    ))
+}
+
+fn named(name: impl Into<String>, advice: &str) -> Found {
+    Found {
+        name: name.into(),
+        advice: advice.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -328,7 +412,7 @@ mod tests {
     #[test]
     fn a_place_in_a_module_is_a_place_in_the_log() {
         let log = "start\nI0000 00:00:01.5 7 dumper.cc:9] HloModule m\n\nI0000 00:00:01.5 17 dumper.cc:9] ENTRY e {\n\
-                   ROOT c = f32[] constant(1)\n}\ndone\n";
+               ROOT c = f32[] constant(1)\n}\ndone\n";
         let [module] = &modules_of(log)[..] else {
             panic!("one module")
         };

@@ -4,9 +4,8 @@ use hlorank_proto::xla::HloInstructionProto;
 
 use super::{
     attributes::keep_dimensions,
-    computation::Computation,
+    computation::{Computation, Pending, Signature, Wrapped},
     module::Parser,
-    pending::{Pending, Signature, Wrapped},
     shapes::ShapeId,
 };
 use crate::{GraphError, opcode::opcode_id};

@@ -2,14 +2,10 @@
 
 mod asynchronous;
 mod attributes;
-mod callees;
 mod computation;
 mod derived_shape;
 mod instruction;
 mod module;
-mod operand;
-mod pending;
-mod shape_rule;
 mod shapes;
 
 pub(crate) use self::module::module_name;

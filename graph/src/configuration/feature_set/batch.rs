@@ -119,7 +119,6 @@ impl NodeFeatureBatch {
     }
 
     /// Number of configurations; at least 1.
-    #[must_use]
     #[expect(
         clippy::len_without_is_empty,
         reason = "a batch has at least one configuration"
@@ -129,25 +128,21 @@ impl NodeFeatureBatch {
     }
 
     /// Number of nodes.
-    #[must_use]
     pub fn nodes(&self) -> usize {
         self.nodes
     }
 
     /// Number of columns of a node.
-    #[must_use]
     pub fn columns(&self) -> usize {
         self.columns
     }
 
     /// The `[rows, columns]` distinct rows.
-    #[must_use]
     pub fn rows(&self) -> &[f32] {
         &self.rows
     }
 
     /// The number of each node's row in a configuration.
-    #[must_use]
     pub fn numbers(&self, config: usize) -> &[u32] {
         &self.numbers[config * self.nodes..][..self.nodes]
     }
@@ -163,7 +158,6 @@ impl NodeFeatureBatch {
     }
 
     /// Bytes that the batch takes.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.rows) + size_of_val(&*self.numbers)
     }

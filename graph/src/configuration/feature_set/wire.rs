@@ -90,7 +90,6 @@ pub(in crate::configuration) fn read_parameters(
 
 impl NodeFeatureBatch {
     /// Writes the dense form.
-    #[must_use]
     pub fn to_dense(&self) -> NodeFeatureConfigs {
         let values = (0..self.len()).flat_map(|config| self.values(config));
         let features: Vec<u8> = values.flat_map(f32::to_le_bytes).collect();
@@ -101,7 +100,6 @@ impl NodeFeatureBatch {
     }
 
     /// Writes the table of distinct rows.
-    #[must_use]
     pub fn to_table(&self) -> NodeFeatureConfigs {
         let rows: Vec<u8> = self
             .rows()

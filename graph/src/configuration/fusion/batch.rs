@@ -55,7 +55,6 @@ impl FusionBatch {
     }
 
     /// Number of configurations; at least 1.
-    #[must_use]
     #[expect(
         clippy::len_without_is_empty,
         reason = "a batch has at least one configuration"
@@ -65,20 +64,17 @@ impl FusionBatch {
     }
 
     /// Number of slots.
-    #[must_use]
     pub fn slots(&self) -> usize {
         self.slots
     }
 
     /// The bits of a configuration.
-    #[must_use]
     pub fn row(&self, config: usize) -> &[u8] {
         let bytes = row_bytes(self.slots);
         &self.fused[config * bytes..][..bytes]
     }
 
     /// Whether a configuration fuses a slot.
-    #[must_use]
     pub fn is_fused(&self, config: usize, slot: usize) -> bool {
         is_set(self.row(config), slot)
     }

@@ -104,7 +104,6 @@ pub(in crate::configuration) fn read_delta(
 
 impl FusionBatch {
     /// Writes the packed form.
-    #[must_use]
     pub fn to_packed(&self) -> PackedFusionConfigs {
         let fused: Vec<u8> = (0..self.len())
             .flat_map(|config| self.row(config))
@@ -117,7 +116,6 @@ impl FusionBatch {
     }
 
     /// Writes the delta form, with the first configuration as the base.
-    #[must_use]
     pub fn to_delta(&self) -> DeltaFusionConfigs {
         let base = self.row(0);
         let mut message = DeltaFusionConfigs {

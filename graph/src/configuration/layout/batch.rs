@@ -43,7 +43,6 @@ impl LayoutBatch {
     }
 
     /// Number of configurations; at least 1.
-    #[must_use]
     #[expect(
         clippy::len_without_is_empty,
         reason = "a batch has at least one configuration"
@@ -53,19 +52,16 @@ impl LayoutBatch {
     }
 
     /// Number of configurable nodes.
-    #[must_use]
     pub fn slots(&self) -> usize {
         self.tables.len()
     }
 
     /// The distinct entries of a slot.
-    #[must_use]
     pub fn table(&self, slot: usize) -> &[LayoutEntry] {
         &self.tables[slot]
     }
 
     /// The indices of a configuration, one per slot.
-    #[must_use]
     pub fn row(&self, config: usize) -> &[u16] {
         &self.indices[config * self.slots()..][..self.slots()]
     }
@@ -127,7 +123,6 @@ impl LayoutBatch {
     }
 
     /// Number of entries of all configurations that differ from those of the first.
-    #[must_use]
     pub fn changes(&self) -> usize {
         let changes = |row: &[u16]| {
             row.iter()
@@ -141,7 +136,6 @@ impl LayoutBatch {
     }
 
     /// The entry of a configuration at a slot.
-    #[must_use]
     pub fn entry(&self, config: usize, slot: usize) -> LayoutEntry {
         self.tables[slot][usize::from(self.row(config)[slot])]
     }
@@ -244,7 +238,6 @@ pub struct LayoutBatchBuilder {
 
 impl LayoutBatchBuilder {
     /// A batch for a graph of `slots` configurable nodes.
-    #[must_use]
     pub fn new(slots: usize, limits: Limits) -> Self {
         let tables = iter::repeat_with(EntryTable::default).take(slots).collect();
         Self {

@@ -111,14 +111,12 @@ impl LayoutEntry {
     }
 
     /// The three base-7 numbers.
-    #[must_use]
     pub fn numbers(self) -> [u32; TENSORS] {
         #[expect(clippy::cast_possible_truncation, reason = "masked")]
         [2, 1, 0].map(|place| (self.0 >> (place * NUMBER_BITS)) as u32 & ((1 << NUMBER_BITS) - 1))
     }
 
     /// The 18 values of −1..5.
-    #[must_use]
     pub fn values(self) -> [i8; LAYOUT_VALUES] {
         const POWERS: [u32; DIMENSIONS] = [1, 7, 49, 343, 2401, 16807];
         let numbers = self.numbers();
@@ -140,7 +138,6 @@ impl LayoutEntry {
     }
 
     /// The minor-to-major lists, without values of −1 at their ends and without empty lists at the end.
-    #[must_use]
     pub fn tensors(self) -> Vec<Vec<i32>> {
         let values = self.values();
         let trimmed = |tensor: &[i8]| {

@@ -207,7 +207,6 @@ pub(super) fn index_width(lengths: impl Iterator<Item = usize>) -> usize {
 
 impl LayoutBatch {
     /// Writes the packed form.
-    #[must_use]
     pub fn to_packed(&self) -> PackedLayoutConfigs {
         let lengths = (0..self.slots()).map(|slot| self.table(slot).len());
         // The matrix is copied as a whole; going through its slots takes ten times as long.
@@ -231,7 +230,6 @@ impl LayoutBatch {
     }
 
     /// Writes the delta form, with the first configuration as the base.
-    #[must_use]
     pub fn to_delta(&self) -> DeltaLayoutConfigs {
         let base = self.row(0);
         let mut message = DeltaLayoutConfigs {

@@ -31,7 +31,6 @@ pub struct Tile {
 
 impl Tile {
     /// The tile as a configuration.
-    #[must_use]
     pub fn view(&self) -> TileConfiguration<'_> {
         let [kernel_end, output_end] = self.ends;
         TileConfiguration {
@@ -57,7 +56,6 @@ impl<'a> TileConfiguration<'a> {
     }
 
     /// The 24 features of spec §6: per list six values, sum and product, where an empty list has product 0.
-    #[must_use]
     pub fn features(&self) -> [f32; TILE_FEATURES] {
         let mut features = [0.0; TILE_FEATURES];
         for (list, slots) in self.lists().into_iter().zip(features.chunks_exact_mut(8)) {
@@ -143,13 +141,11 @@ impl TileBatch {
     }
 
     /// Number of configurations.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// Whether there are no configurations.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -160,7 +156,6 @@ impl TileBatch {
     }
 
     /// Returns one tile.
-    #[must_use]
     pub fn get(&self, config: usize) -> Tile {
         let encoded = &mut self.encoded(config);
         let present = read_number(encoded);
@@ -199,7 +194,6 @@ impl TileBatch {
     }
 
     /// Iterates over the tiles.
-    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Tile> {
         (0..self.len()).map(|config| self.get(config))
     }

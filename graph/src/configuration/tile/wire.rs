@@ -75,7 +75,6 @@ pub(in crate::configuration) fn read_packed(
 
 impl TileBatch {
     /// Writes the readable form.
-    #[must_use]
     pub fn to_readable(&self) -> TileConfigs {
         let config = |tile: Tile| {
             let [kernel_bounds, output_bounds, input_bounds] =
@@ -93,7 +92,6 @@ impl TileBatch {
 
     /// Writes the packed form. Returns `None` if tiles differ in their numbers of bounds or a bound does not fit `i32`; only
     /// the readable form can hold such tiles.
-    #[must_use]
     pub fn to_packed(&self) -> Option<PackedTileConfigs> {
         let bound_counts = |tile: &Tile| tile.view().lists().map(<[i64]>::len);
         let counts = bound_counts(&self.iter().next()?);
