@@ -60,8 +60,7 @@ impl LiveQuality {
             if of != task || target.is_some_and(|target| target != subject.target) {
                 continue;
             }
-            let lacks =
-                |version: &&Arc<Model>| self.board.get(version.digest(), &subject).is_none();
+            let lacks = |version: &&Arc<Model>| !self.board.has(version.digest(), &subject);
             let lacking: Vec<&Arc<Model>> = versions.into_iter().filter(lacks).collect();
             if !lacking.is_empty() {
                 self.replay(&subject, &lacking).await?;
@@ -69,7 +68,7 @@ impl LiveQuality {
             // Both versions count on the graphs that both can rank, or one would have the easier
             // ones.
             let found = versions.map(|version| self.board.get(version.digest(), &subject));
-            if let [Some(Some(first)), Some(Some(second))] = found {
+            if let [Some(first), Some(second)] = found {
                 pairs.push([first, second]);
             }
         }

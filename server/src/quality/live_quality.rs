@@ -126,9 +126,12 @@ const MAX_GRAPHS: usize = 10_000;
 pub(crate) struct Board(Mutex<BTreeMap<(Digest, Subject), Option<GraphQuality>>>);
 
 impl Board {
-    /// Returns what a replay found; `None` if there was none.
-    pub(super) fn get(&self, model: Digest, subject: &Subject) -> Option<Option<GraphQuality>> {
-        self.0.lock().get(&(model, subject.clone())).copied()
+    pub(super) fn has(&self, model: Digest, subject: &Subject) -> bool {
+        self.0.lock().contains_key(&(model, subject.clone()))
+    }
+
+    pub(super) fn get(&self, model: Digest, subject: &Subject) -> Option<GraphQuality> {
+        *self.0.lock().get(&(model, subject.clone()))?
     }
 
     /// Forgets what was found for all others.

@@ -118,9 +118,7 @@ impl Replays {
         let board = &self.quality.board;
         let models = in_use.iter().map(|version| &version.model);
         models
-            .filter(|model| {
-                model.manifest().task == task && board.get(model.digest(), subject).is_none()
-            })
+            .filter(|model| model.manifest().task == task && !board.has(model.digest(), subject))
             .collect()
     }
 
