@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import jax
 
-from hlorank_tune.xla import Program, tune
+from hlorank_tune import search
+from hlorank_tune.xla import LayoutCompiler, Program
 
 ORDER = ("NCHW", "OIHW", "NCHW")
 
@@ -23,4 +24,4 @@ kernels = [jax.random.normal(draw, (o, i, 3, 3)) / 9 for i, o in pairwise((3, 32
 program = Program.from_function(convnet, image, kernels, jax.random.normal(draw, (128, 10)))
 
 if __name__ == "__main__":
-    print(tune(program, "127.0.0.1:7070", "tuned/convnet"))
+    print(search(LayoutCompiler(program), "127.0.0.1:7070", "tuned/convnet"))

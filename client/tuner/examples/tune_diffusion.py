@@ -3,7 +3,8 @@
 import jax.numpy as jnp
 import numpy as np
 
-from hlorank_tune.xla import FusionProgram, tune
+from hlorank_tune import search
+from hlorank_tune.xla import FusionCompiler, Program
 
 STEPS = 2
 
@@ -19,7 +20,7 @@ def diffusion(grid, conductivity):
 
 draw = np.random.default_rng(0)
 grids = [draw.standard_normal((64, 64, 64)).astype(np.float32) for _ in range(2)]
-program = FusionProgram.from_function(diffusion, *grids)
+program = Program.from_function(diffusion, *grids)
 
 if __name__ == "__main__":
-    print(tune(program, "127.0.0.1:7070", "tuned/diffusion"))
+    print(search(FusionCompiler(program), "127.0.0.1:7070", "tuned/diffusion"))

@@ -3,7 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from hlorank_tune.xla import Program, tune
+from hlorank_tune import search
+from hlorank_tune.xla import LayoutCompiler, Program
 
 
 def layer(x, qkv, out, up, down, heads=4):
@@ -20,4 +21,4 @@ arguments = [jax.random.normal(jax.random.key(0), shape) / 16 for shape in shape
 program = Program.from_function(layer, *arguments)
 
 if __name__ == "__main__":
-    print(tune(program, "127.0.0.1:7070", "tuned/transformer"))
+    print(search(LayoutCompiler(program), "127.0.0.1:7070", "tuned/transformer"))

@@ -9,8 +9,8 @@ from hlorank_tune.compiler import Compiler
 from hlorank_tune.journal import RESULTS_FILE, JournalError
 from hlorank_tune.run import Measurement, Run, read_run
 from hlorank_tune.server import ServerError
-from hlorank_tune.subject import InOrder, Outcome, Settings, Strategy, Subject
-from hlorank_tune.tuning import search, side_by_side
+from hlorank_tune.subject import InOrder, Outcome, ProgramError, Settings, Strategy, Subject
+from hlorank_tune.tuning import replay, search
 
 __all__ = [
     "RESULTS_FILE",
@@ -19,12 +19,13 @@ __all__ = [
     "JournalError",
     "Measurement",
     "Outcome",
+    "ProgramError",
     "Run",
     "ServerError",
     "Settings",
     "Strategy",
     "Subject",
     "read_run",
+    "replay",
     "search",
-    "side_by_side",
 ]

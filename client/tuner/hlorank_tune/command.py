@@ -213,7 +213,7 @@ def _tune(given: argparse.Namespace) -> int:
     from hlorank_tune.report import write_report
     from hlorank_tune.tuning import search
 
-    default = compiler.settings()
+    default = compiler.settings
     common = replace(
         default,
         measurements=given.measurements or default.measurements,
@@ -254,9 +254,9 @@ def _report(given: argparse.Namespace) -> int:
 
 def _replay(compiler: Compiler[Any], folder: Path) -> int:
     from hlorank_tune.run import duration
-    from hlorank_tune.tuning import side_by_side
+    from hlorank_tune.tuning import replay
 
-    for name, outcome in side_by_side(compiler, {"winner": folder}).items():
+    for name, outcome in replay(compiler, folder).items():
         words = [f"{name:<8}", f"{duration(outcome.nanoseconds):>9}", f"{outcome.ratio:.3f}"]
         works = outcome.nanoseconds is not None
         print("  ".join(words if works else [words[0], outcome.status, outcome.message]))

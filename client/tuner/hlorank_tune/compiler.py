@@ -25,8 +25,8 @@ class Compiler(ABC, Generic[C]):
 
     task: ClassVar[str]
     """What is chosen, such as ``layout``."""
-    strategies: ClassVar[tuple[str, ...]]
-    """Names of strategies; the first is the default."""
+    settings: ClassVar[Settings] = Settings()
+    """The settings of a search that states none."""
     model: ClassVar[str | None] = None
     """The model that ranks by default; None for the server's default of the task."""
     reference: ClassVar[str] = "your program"
@@ -56,11 +56,6 @@ class Compiler(ABC, Generic[C]):
 
     def open(self, folder: Path) -> None:
         """Called once before anything else, with the folder of the results."""
-
-    @classmethod
-    def settings(cls) -> Settings:
-        """Returns the settings of a search that states none."""
-        return Settings(cls.strategies[0])
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from typing import Any
 
 from hlorank_tune.compiler import Compiler
 from hlorank_tune.measure.rounds import Protocol
-from hlorank_tune.progress import Progress
-from hlorank_tune.run import PARTS, Measurement
+from hlorank_tune.run import PARTS, Measurement, Progress
 from hlorank_tune.subject import Outcome, Subject
 
 CONFIRMED = 3

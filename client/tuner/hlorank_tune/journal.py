@@ -35,22 +35,21 @@ class Journal:
         self.rows = rows[1:]
         """The rows that were written before a stopped run was continued."""
         self._file = self._path.open("a", encoding="utf-8")
-        self._lock()
-        _truncate_incomplete_line(self._path, self._file)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self.close()
+            message = f"{self._path} is in use by another search; choose another folder"
+            raise JournalError(message) from error
+        content = self._path.read_bytes()
+        # A kill may leave an incomplete last line.
+        if not content.endswith(b"\n"):
+            self._file.truncate(content.rfind(b"\n") + 1)
         if is_other:
             # The other run failed before it measured, for example without a server.
             self._file.truncate(0)
         if is_other or not rows:
             self.write({"run": run})
-
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self.close()
-            raise JournalError(
-                f"{self._path} is in use by another search; choose another folder"
-            ) from error
 
     def write(self, row: dict[str, Any]) -> None:
         """Appends a row and syncs it to the disk."""
@@ -87,12 +86,6 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def _truncate_incomplete_line(path: Path, file: Any) -> None:
-    content = path.read_bytes()
-    if content and not content.endswith(b"\n"):
-        file.truncate(content.rfind(b"\n") + 1)
-
-
 _SHOWN = 3
 """Maximum number of differences in a message."""
 _SHORT = 32
@@ -101,36 +94,22 @@ _SHORT = 32
 
 def _refusal(folder: Path, old: Any, new: dict[str, Any]) -> str:
     """Says what to do about a folder with another run, and then how that run differs."""
-    path = folder / RESULTS_FILE
+    if not isinstance(old, dict):
+        differences = "its first line does not describe a run"
+    elif old.get("identity") != new.get("identity"):
+        differences = "it was of another program or for another compiler"
+    else:
+        keys = sorted(k for k in old.keys() | new.keys() if old.get(k) != new.get(k))
+        texts = []
+        for key in keys[:_SHOWN]:
+            before, after = (
+                "none" if run.get(key) is None else str(run[key]) for run in (old, new)
+            )
+            is_short = max(len(before), len(after)) <= _SHORT
+            texts.append(f"{key} {before}, not {after}" if is_short else key)
+        more = [f"{len(keys) - _SHOWN} more"] if len(keys) > _SHOWN else []
+        differences = "different: " + ", ".join([*texts, *more])
     return (
         f"{folder} has the results of another run: name another folder with --out\n"
-        f"({_differences(old, new)}; to begin anew in this folder, delete {path})"
+        f"({differences}; to begin anew in this folder, delete {folder / RESULTS_FILE})"
     )
-
-
-def _differences(old: Any, new: dict[str, Any]) -> str:
-    """Names the settings that differ, with their values if both are short."""
-    if not isinstance(old, dict):
-        return "its first line does not describe a run"
-    before = _flat(old)
-    after = _flat(new)
-    if before.get("identity") != after.get("identity"):
-        return "it was of another program or for another compiler"
-    keys = sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k))
-    texts = [_difference(key, before.get(key), after.get(key)) for key in keys[:_SHOWN]]
-    more = [f"{len(keys) - _SHOWN} more"] if len(keys) > _SHOWN else []
-    return "different: " + ", ".join([*texts, *more])
-
-
-def _difference(key: str, old: Any, new: Any) -> str:
-    shown = ["none" if value is None else str(value) for value in (old, new)]
-    if any(len(text) > _SHORT for text in shown):
-        return key
-    return f"{key} {shown[0]}, not {shown[1]}"
-
-
-def _flat(run: dict[str, Any]) -> dict[str, Any]:
-    """Returns settings under their own names."""
-    settings = run.get("settings")
-    nested = settings if isinstance(settings, dict) else {}
-    return {key: value for key, value in run.items() if key != "settings"} | nested

@@ -1,6 +1,5 @@
 """The progress display of a search."""
 
-from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Any, Self
 
@@ -17,14 +16,10 @@ _ROWS = 12
 TEXT = "message"
 
 
-SECONDS = 0.5
-"""How often the table is redrawn, which disturbs no measurement: those run in processes."""
-
-
 class LiveTable:
     """A table that is redrawn during the search.
 
-    Without a terminal, there is one line per measurement, and one with the phase if nothing
+    Without a terminal, there is one line per measurement, and one with a new phase if nothing
     else was printed for ``quiet_seconds``.
     """
 
@@ -37,56 +32,50 @@ class LiveTable:
         """
         self._console = console
         self._budget = measurements
-        self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+        self._run: Run | None = None
+        # Redrawing disturbs no measurement: those run in processes.
+        live = Live(console=console, get_renderable=self._table, refresh_per_second=2)
+        self._live = live if console.is_terminal else None
         self._quiet = quiet_seconds
         self._version = version
         self._begin = self._last = monotonic()
         self._printed = 0
-        self._run: Run | None = None
-        self._lock = Lock()
-        self._end = Event()
-        self._thread = Thread(target=self._repeat, daemon=True)
 
     def __call__(self, run: Run) -> None:
         """Shows the state of a run."""
-        with self._lock:
-            self._run = run
-            if self._version:
-                self._print(f"what is found is for {self._version}")
-                self._version = ""
-            if self._live is None:
-                for measurement in run.measurements[self._printed :]:
-                    self._print("  ".join(cells(run, measurement)).rstrip())
-            elif len(run.measurements) > self._printed or not run.phase:
-                self._live.update(self._table(run), refresh=True)
-            self._printed = len(run.measurements)
+        self._run = run
+        if self._version:
+            self._print(f"what is found is for {self._version}")
+            self._version = ""
+        new = run.measurements[self._printed :]
+        self._printed = len(run.measurements)
+        if self._live is not None:
+            if new or not run.phase:
+                self._live.refresh()
+            return
+        for measurement in new:
+            self._print("  ".join(cells(run, measurement)).rstrip())
+        if run.phase and monotonic() - self._last >= self._quiet:
+            self._print(f"{'...':>6}  {run.phase} ({monotonic() - self._begin:.0f} s)")
 
     def _print(self, line: str) -> None:
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
         self._last = monotonic()
 
-    def _repeat(self) -> None:
-        while not self._end.wait(SECONDS):
-            with self._lock:
-                phase = self._run.phase if self._run is not None else "starting"
-                if self._live is not None and self._run is not None:
-                    self._live.update(self._table(self._run), refresh=True)
-                elif self._live is None and monotonic() - self._last >= self._quiet:
-                    self._print(f"{'...':>6}  {phase} ({monotonic() - self._begin:.0f} s)")
-
     def __enter__(self) -> Self:
         if self._live is not None:
             self._live.start()
-        self._thread.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._end.set()
-        self._thread.join()
         if self._live is not None:
             self._live.stop()
 
-    def _table(self, run: Run) -> Table:
+    def _table(self) -> Table:
+        frame = Table.grid()
+        run = self._run
+        if run is None:
+            return frame
         table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
         table.title = Text(headline(run))
         # Times are compared to the reference.
@@ -103,7 +92,6 @@ class LiveTable:
             texts = [Text(c, no_wrap=True, overflow="ellipsis") for c in cells(run, measurement)]
             table.add_row(*texts, style=style)
         total = self._budget * max(1, len(run.subjects))
-        frame = Table.grid()
         frame.add_row(table)
         frame.add_row(ProgressBar(total, len(run.measurements), width=60))
         frame.add_row(Text(f"{run.phase} ({monotonic() - self._begin:.0f} s)" if run.phase else ""))
@@ -151,4 +139,4 @@ def headline(run: Run) -> str:
     beside = f", default {default.ratio:.3f}" if default and default.reference else ""
     guide = f"{run.predictions:,} predictions" if run.with_model else "no model"
     failed = f", {len(run.errors)} rounds without the model" if run.errors else ""
-    return f"{run.program}, {run.task}, {run.strategy}: {found}{beside}; {guide}{failed}"
+    return f"{run.program}, {run.task}: {found}{beside}; {guide}{failed}"

@@ -68,7 +68,7 @@ def _plots(programs: Iterable[str]) -> dict[str, str]:
 
 def label(run: Run) -> str:
     """Describes how a run searched."""
-    return f"{run.strategy}, {'with' if run.with_model else 'without'} the model"
+    return f"{'with' if run.with_model else 'without'} the model"
 
 
 def _summary(runs: Sequence[Run]) -> list[str]:

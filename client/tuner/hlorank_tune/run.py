@@ -1,14 +1,14 @@
-"""The state of a search, read from its results file."""
+"""The state of a search, which is read from its results file, and written there as it changes."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hlorank_tune.journal import RESULTS_FILE, JournalError, read_rows
-from hlorank_tune.subject import Outcome
+from hlorank_tune.journal import RESULTS_FILE, Journal, JournalError, read_rows
+from hlorank_tune.subject import Outcome, Subject
 
 PARTS = 3
 """Parts of the confirmation, each of which measures the same programs again."""
@@ -41,7 +41,6 @@ class Run:
 
     program: str
     task: str
-    strategy: str
     with_model: bool
     reference: str = "your program"
     """What the user calls the reference, beside which candidates are measured."""
@@ -257,6 +256,79 @@ Listener = Callable[[Run], None]
 """Called with the state of the run after every change, and in every phase."""
 
 
+class Progress:
+    """Keeps run, journal and display alike; begins with what the journal has of an earlier process.
+
+    Raises:
+        JournalError: if a row of the journal belongs to something else.
+    """
+
+    def __init__(self, run: Run, journal: Journal, listener: Listener):
+        self.run = run
+        self._journal = journal
+        self._listener = listener
+        self.clock: Callable[[], float] = lambda: 0.0
+        """Returns the seconds since the search began."""
+        self.spent = 0.0
+        """Seconds that earlier processes took."""
+        for number, row in enumerate(journal.rows, 2):
+            self.spent = max(self.spent, self._add_earlier(number, row))
+
+    def _add_earlier(self, number: int, row: dict[str, Any]) -> float:
+        """Adds a row of line ``number``, and returns the seconds until then."""
+        try:
+            self.run.add(row)
+            return float(row["seconds"])
+        # Happens if the file was edited.
+        except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
+            message = f"line {number} of the results does not belong to this search"
+            raise JournalError(message) from error
+
+    def read(self, subject: Subject[Any], measurement: Measurement) -> Any:
+        """Converts the candidate of an earlier measurement back."""
+        try:
+            return subject.read(measurement.candidate)
+        except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
+            message = f"measurement {measurement.number} of the results is not of this search"
+            raise JournalError(message) from error
+
+    def add(
+        self,
+        subject: Subject[Any],
+        candidate: Any,
+        outcome: Outcome,
+        score: float | None = None,
+        unit: str | None = None,
+    ) -> None:
+        """Adds a measurement."""
+        row = {"candidate": subject.written(candidate), **asdict(outcome)}
+        if subject.name:
+            row |= {"subject": subject.name, "calls": subject.calls}
+        if score is not None:
+            row |= {"score": score, "unit": unit}
+        self.write(row)
+
+    def write(self, row: dict[str, Any]) -> None:
+        """Adds a row."""
+        row |= {"seconds": round(self.clock(), 1)}
+        self._journal.write(row)
+        self.run.add(row)
+
+    def leave_alone(self, reasons: Mapping[str, str]) -> None:
+        """Adds what is not tuned, with the reason."""
+        if reasons:
+            self.write({"left_alone": dict(reasons)})
+
+    def phase(self, description: str) -> None:
+        """Shows what the search does now."""
+        self.run.phase = description
+        self._listener(self.run)
+
+    def show(self) -> None:
+        """Shows the state."""
+        self._listener(self.run)
+
+
 def read_run(folder: Path) -> tuple[dict[str, Any], Run]:
     """Reads the description and the results of the run in a folder.
 
@@ -266,10 +338,8 @@ def read_run(folder: Path) -> tuple[dict[str, Any], Run]:
     rows = read_rows(folder / RESULTS_FILE)
     try:
         head = next(rows)["run"]
-        described = ("program", "task", "strategy", "with_model")
-        run = Run(
-            **{name: head[name] for name in (*described, "reference", "default", "default_name")}
-        )
+        described = ("program", "task", "with_model", "reference", "default", "default_name")
+        run = Run(**{name: head[name] for name in described})
         for row in rows:
             run.add(row)
     except (StopIteration, KeyError, TypeError) as error:

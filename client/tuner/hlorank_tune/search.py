@@ -10,8 +10,7 @@ from hlorank import HlorankError
 from hlorank_tune.compiler import Compiler
 from hlorank_tune.confirmation import Budget, Confirmation, Measuring
 from hlorank_tune.journal import Journal
-from hlorank_tune.progress import Progress
-from hlorank_tune.run import Listener, Run
+from hlorank_tune.run import Listener, Progress, Run
 from hlorank_tune.server import Chosen, Predictor
 from hlorank_tune.subject import Outcome, Settings, Strategy, Subject
 
@@ -48,7 +47,6 @@ class Search:
         run = Run(
             compiler.program,
             compiler.task,
-            settings.strategy,
             settings.with_model,
             compiler.reference,
             compiler.whole.written(compiler.whole.default),

@@ -7,11 +7,14 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from hlorank import Configurations, Graph
+from hlorank import Configurations, Graph, HlorankError
+from hlorank_tune.measure.host import Measured
 
 MEASURED = "measured"
-SLOW = "slow"
-"""Measured by a single run, which took much longer than the reference."""
+
+
+class ProgramError(HlorankError):
+    """A program that does not compile, or does not run as it is."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +22,8 @@ class Outcome:
     """The result of one candidate."""
 
     status: str
-    """``measured``, ``slow``, ``lowering failed``, ``compile failed``, ``run failed``,
-    ``wrong result``, ``not checked``, ``timed out`` or ``crashed``"""
+    """``measured``, ``compile failed``, ``crashed``, ``timed out``, ``wrong result``, or ``failed``
+    if it is not certain that the candidate did"""
     nanoseconds: float | None = None
     reference: float | None = None
     """Nanoseconds of the reference, measured in the same rounds."""
@@ -42,20 +45,30 @@ _STATUS = {
     "crash": "crashed",
     "timeout": "timed out",
     "wrong_result": "wrong result",
-    None: "run failed",
+    None: "failed",
 }
 
 
-def failed(message: str, failure: str | None, reference: float | None = None) -> Outcome:
-    """Returns the outcome of a candidate that failed, with the status of its kind of failure."""
-    return Outcome(_STATUS[failure], None, reference, None, message, failure)
+def outcomes_of(measured: Measured, noise: float | None = None) -> list[Outcome]:
+    """Returns the outcomes of measured programs, of which the first is the reference.
+
+    ``noise`` is by default the median difference between two passes.
+    """
+    times = np.round(measured.nanoseconds, 1).tolist()
+    reference = times[0]
+    noise = float(np.nanmedian(measured.noise)) if noise is None else noise
+    return [
+        Outcome(_STATUS[failure], None, reference, None, error, failure)
+        if error
+        else Outcome(MEASURED, own, reference, noise)
+        for own, error, failure in zip(times, measured.errors, measured.failures, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
 class Settings:
     """Settings of a search; a compiler has its own defaults."""
 
-    strategy: str
     with_model: bool = True
     measurements: int = 24
     """Maximum number of measured candidates of a subject; a compiler says which of them count."""
@@ -128,7 +141,7 @@ class Subject(ABC, Generic[C]):
         """Returns a new strategy.
 
         Args:
-            settings: Of the search; ``settings.strategy`` is one of ``Compiler.strategies``.
+            settings: Of the search.
             random: Source of random choices.
             batch: Candidates that ``ask`` should return.
             steps: How often it is expected to be called.

@@ -1,6 +1,6 @@
 """Tunes a program in one call."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import cache, partial
@@ -12,7 +12,6 @@ from hlorank import Client, Kept
 from hlorank.answers.models import model_reference
 from hlorank_tune.compiler import Compiler
 from hlorank_tune.journal import Journal, JournalError
-from hlorank_tune.measure.rounds import Protocol
 from hlorank_tune.run import Listener, Run, read_run
 from hlorank_tune.search import Search
 from hlorank_tune.server import Predictor, Server, connected, processor
@@ -37,7 +36,7 @@ def search(
         server: An address such as ``127.0.0.1:7070``, or a client, for example with credentials;
             None searches without a model, by measurements alone.
         out: Folder of the results. The same call continues a search that was stopped.
-        settings: Strategy and limits; None for the compiler's defaults.
+        settings: Limits; None for the compiler's defaults.
         model: For example ``layout-xla-cpu@3``; None for the compiler's, or the server's default.
         target: The name of hardware, compiler and flags under which the server keeps what is
             measured, and learns from it in later searches; None for ``compiler.target()``.
@@ -53,7 +52,7 @@ def search(
     model = model or compiler.model
     if model is not None:
         model_reference(model)
-    settings = replace(settings or compiler.settings(), with_model=server is not None)
+    settings = replace(settings or compiler.settings, with_model=server is not None)
     folder = Path(out)
     head = describe(compiler, settings, model) | ({} if measure else {"measure": False})
     with (
@@ -97,35 +96,32 @@ def describe(compiler: Compiler[Any], settings: Settings, model: str | None) -> 
     }
 
 
-def side_by_side(
+def replay(
     compiler: Compiler[Any],
-    folders: dict[str, str | PathLike[str]],
-    *,
-    protocol: Protocol | None = None,
+    folder: str | PathLike[str],
     report: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Outcome]:
-    """Measures the program, the default and the winners of folders in the same rounds.
+    """Measures the program, the default and the winner of a folder again, on this machine.
 
-    Returns outcomes by name: ``program``, ``default`` if it differs, and the names of the folders.
-    A winner that is the program itself is measured as that.
+    Returns outcomes by name: ``program``, ``default`` if it differs, and ``winner``. A winner that
+    is the program itself is measured as that.
 
     Raises:
-        JournalError: if a folder contains no completed run of this program.
+        JournalError: if the folder contains no completed run of this program.
         HlorankError: if the program does not run as it is.
     """
     whole = compiler.whole
     candidates = {"program": whole.reference}
     if whole.written(whole.default):
         candidates["default"] = whole.default
-    for name, folder in folders.items():
-        candidates[name] = winning_candidate(compiler, Path(folder))
+    candidates["winner"] = winning_candidate(compiler, Path(folder))
     distinct = {whole.key(candidate): candidate for candidate in candidates.values()}
     with compiler:
-        compiler.open(Path(next(iter(folders.values()))))
-        outcomes: Sequence[Outcome] = compiler.measure(
-            whole, list(distinct.values()), protocol or compiler.confirm, float("inf"), report
+        compiler.open(Path(folder))
+        measured = compiler.measure(
+            whole, list(distinct.values()), compiler.confirm, float("inf"), report
         )
-    by_key = dict(zip(distinct, outcomes, strict=True))
+    by_key = dict(zip(distinct, measured, strict=True))
     return {name: by_key[whole.key(candidate)] for name, candidate in candidates.items()}
 
 

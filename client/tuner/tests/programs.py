@@ -7,9 +7,9 @@ import jax
 import numpy as np
 
 from hlorank import Client
-from hlorank_tune import Settings, server
+from hlorank_tune import Settings, search, server
 from hlorank_tune.measure.rounds import Protocol
-from hlorank_tune.xla import FusionProgram, Program
+from hlorank_tune.xla import FusionCompiler, LayoutCompiler, Program
 from hlorank_tune.xla.compiler import XlaCompiler
 
 HASTE = Protocol(warmups=1, rounds=2, most_rounds=3, seconds=0.005, stretch_seconds=0.01, tries=0)
@@ -25,9 +25,19 @@ def hurry(monkeypatch):
     )
 
 
-def short(strategy="genetic", **changes):
+def short(**changes):
     """Settings of a search that is short."""
-    return replace(Settings(strategy, measurements=6, predictions=128, top_k=2), **changes)
+    return replace(Settings(measurements=6, predictions=128, top_k=2), **changes)
+
+
+def tune_layouts(program, *arguments, **more):
+    """Searches for layouts of a program."""
+    return search(LayoutCompiler(program), *arguments, **more)
+
+
+def tune_fusions(program, *arguments, **more):
+    """Searches for fusions of a program."""
+    return search(FusionCompiler(program), *arguments, **more)
 
 
 @cache
@@ -67,4 +77,4 @@ def smoothing():
         mask = jax.nn.sigmoid((image - shifted) * scale)
         return mask * shifted + (1 - mask) * image, jax.numpy.exp(-shifted).sum(1)
 
-    return FusionProgram.from_function(smooth, *_arrays((16, 24), (1,)))
+    return Program.from_function(smooth, *_arrays((16, 24), (1,)))

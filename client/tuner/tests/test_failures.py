@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from hlorank import Experience, Graph, Kept, Result, Tiles
+from hlorank_tune.measure.fusion.compilation import Compiling
 from hlorank_tune.measure.workers import Worker, WorkerError
 from hlorank_tune.server import _result_of
 from hlorank_tune.subject import Outcome
-from hlorank_tune.xla.worker import _is_of_compiler
 
 DYING = """
 import os, signal
@@ -67,13 +67,15 @@ def test_only_a_signal_of_its_own_is_a_crash_of_the_program(
 
 
 def test_errors_of_python_are_not_those_of_the_compiler():
-    assert _is_of_compiler(RuntimeError("INTERNAL: no kernel"))
+    says = Compiling([]).failure
+    assert says(RuntimeError("INTERNAL: no kernel"), is_loaded=False) == "compile"
+    assert says(RuntimeError("INTERNAL: no kernel"), is_loaded=True) == "crash"
     for error in (TypeError(), MemoryError(), RecursionError(), NotImplementedError(), OSError()):
-        assert not _is_of_compiler(error)
+        assert says(error, is_loaded=True) is None
 
 
 def test_an_outcome_is_reported_as_what_is_certain_of_it():
     assert _result_of(Outcome("timed out", failure="timeout")) == Result(failure="timeout")
-    for status in ("timed out", "crashed", "lowering failed", "not checked"):
+    for status in ("timed out", "crashed", "failed"):
         assert not _result_of(Outcome(status)).is_measurement
     assert _result_of(Outcome("measured", 5)).seconds == pytest.approx(5e-9)

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -16,11 +15,12 @@ pytest.importorskip("rich", reason="rich is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from programs import hurry, product, short, smoothing
+from programs import tune_fusions as tune
 from servers import DATA, run_server
 from test_tuner import Machine, Server, tuned
 
 from hlorank import Client, HlorankError
-from hlorank_tune import Outcome, ServerError
+from hlorank_tune import ProgramError, ServerError, replay
 from hlorank_tune.command import main
 from hlorank_tune.measure import execute
 from hlorank_tune.measure.fusion import compilation as saved
@@ -31,24 +31,13 @@ from hlorank_tune.measure.fusion.compilation import (
     OtherKernelsError,
 )
 from hlorank_tune.measure.results import largest_difference
-from hlorank_tune.measure.rounds import Protocol
 from hlorank_tune.measure.schema import HloModuleProto
-from hlorank_tune.xla import (
-    FusionProgram,
-    HardwareError,
-    Program,
-    executable,
-    replay,
-    side_by_side,
-    tune,
-)
-from hlorank_tune.xla.compiler import XlaCompiler
+from hlorank_tune.xla import FusionCompiler, Program
+from hlorank_tune.xla import compiler as xla
 from hlorank_tune.xla.fusions import FusionProblem
-from hlorank_tune.xla.hardware import by_clock
 
 ABORTS = (DATA / "hlo/cnn_train.cpu_after_opt.hlo_module.pb").read_bytes()
 """Compiled again, a module after optimization breaks what XLA takes for granted."""
-STRATEGIES = ["annealing", "random"]
 
 
 @pytest.fixture(autouse=True)
@@ -80,29 +69,28 @@ class Predicting(Server):
 
 def measured_by(monkeypatch, machine):
     """Programs are measured by a machine whose times are made up."""
-    monkeypatch.setattr(XlaCompiler, "open", lambda self, _: setattr(self, "_hardware", machine))
+    monkeypatch.setattr(xla.XlaCompiler, "open", lambda *_: None)
+    monkeypatch.setattr(xla.XlaCompiler, "measure", lambda _, *given: machine.measure(*given))
 
 
 def fused(run):
     return [tuple(m.candidate.get("fused_nodes", ["program"])) for m in run.measurements]
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_fusions_are_searched_by_measuring_alone(tmp_path, strategy):
-    run = tune(smoothing(), None, tmp_path, short(strategy, measurements=7))
+def test_fusions_are_searched_by_measuring_alone(tmp_path):
+    run = tune(smoothing(), None, tmp_path, short(measurements=7))
     assert len(run.measurements) == len(set(fused(run))) == 7
     assert fused(run)[0] == ("program",) and run.measurements[1].candidate == run.default
-    assert {m.outcome.status for m in run.measurements} <= {"measured", "slow"}
+    assert {m.outcome.status for m in run.measurements} == {"measured"}
     assert (run.task, run.with_model, run.best is None) == ("fusion", False, False)
     assert "the compiler's own fusions, written out, take" in str(run)
-    again = tune(smoothing(), None, tmp_path, short(strategy, measurements=7))
+    again = tune(smoothing(), None, tmp_path, short(measurements=7))
     assert again == run, "a completed search is only read"
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_the_best_predictions_are_measured(tmp_path, strategy):
+def test_the_best_predictions_are_measured(tmp_path):
     machine = Machine()
-    run = tuned(tmp_path, machine, smoothing(), short(strategy), Predicting(machine))
+    run = tuned(tmp_path, machine, FusionCompiler(smoothing()), short(), Predicting(machine))
     scores = [m.score for m in run.measurements[2:]]
     assert len(scores) == 4 and all(np.isfinite(scores)), "infinite ones are not measured"
     assert [m.score for m in run.measurements[:2]] == [None, None]
@@ -113,21 +101,21 @@ def test_what_has_no_prediction_at_all_ends_the_search(tmp_path):
     machine = Machine()
     server = Predicting(machine)
     server.scores = lambda candidates, seconds: np.full(len(candidates), np.inf)
-    run = tuned(tmp_path, machine, smoothing(), short("annealing"), server)
+    run = tuned(tmp_path, machine, FusionCompiler(smoothing()), short(), server)
     assert len(run.measurements) == 2 and run.best is not None
 
 
 def test_the_winner_is_saved_with_the_passes_that_are_off_and_runs(tmp_path, monkeypatch):
     machine = Machine(times=lambda n: {0: 1000, 1: 1100, 2: 500}.get(n, 900))
     measured_by(monkeypatch, machine)
-    run = tune(smoothing(), None, tmp_path, short("annealing"))
+    run = tune(smoothing(), None, tmp_path, short())
     assert run.best == 2 and "2.00 times as fast as your program" in str(run)
     description = json.loads((tmp_path / saved.DESCRIPTION).read_text())
     assert description["disabled_passes"] == CHOSEN_FUSION
     assert description["fused_nodes"] == run.winner.candidate["fused_nodes"]
     expected = execute.Executable(smoothing().module, execute.on_device(smoothing().arguments))()
     loaded = saved.load(tmp_path, smoothing().arguments)
-    for results in (loaded(), executable(smoothing(), tmp_path)()):
+    for results in (loaded(), FusionCompiler(smoothing()).executable(tmp_path)()):
         assert largest_difference(expected, results) < 1e-5
     others = [np.ones_like(argument) for argument in smoothing().arguments]
     assert np.isfinite(np.asarray(loaded.run(execute.on_device(others))[0])).all()
@@ -140,13 +128,13 @@ def test_the_winner_is_saved_with_the_passes_that_are_off_and_runs(tmp_path, mon
 
 def test_if_nothing_is_faster_nothing_is_saved(tmp_path, monkeypatch):
     measured_by(monkeypatch, Machine())
-    run = tune(smoothing(), None, tmp_path, short("annealing"))
+    run = tune(smoothing(), None, tmp_path, short())
     assert run.best == 0 and not (tmp_path / saved.MODULE).exists()
 
 
 def test_a_winner_is_measured_again(tmp_path):
-    tune(smoothing(), None, tmp_path, short("annealing", measurements=3))
-    outcomes = replay(smoothing(), tmp_path)
+    tune(smoothing(), None, tmp_path, short(measurements=3))
+    outcomes = replay(FusionCompiler(smoothing()), tmp_path)
     assert list(outcomes) == ["program", "default", "winner"]
     assert {outcome.status for outcome in outcomes.values()} == {"measured"}
 
@@ -164,7 +152,7 @@ def other_results():
     [
         (other_results, "wrong result", "of the largest value"),
         (lambda: Compilation(ABORTS, ""), "crashed", "Check failed"),
-        (lambda: Compilation(b"\xff", DEFAULT), "compile failed", ""),
+        (lambda: Compilation(b"\xff", DEFAULT), "failed", ""),
     ],
 )
 def test_a_candidate_that_fails_is_a_row_and_nothing_else_is_lost(
@@ -178,12 +166,12 @@ def test_a_candidate_that_fails_is_a_row_and_nothing_else_is_lost(
         return right(self, candidate) if is_own or len(number) % 2 else bad
 
     monkeypatch.setattr(FusionProblem, "program", broken)
-    run = tune(smoothing(), None, tmp_path, short("random", measurements=8))
+    run = tune(smoothing(), None, tmp_path, short(measurements=8))
     failed = [m.outcome for m in run.measurements if m.outcome.status == status]
     assert len(run.measurements) == 8 and failed and run.best is not None
     assert words in failed[0].message
     others = {m.outcome.status for m in run.measurements} - {status}
-    assert others <= {"measured", "slow"}
+    assert others == {"measured"}
 
 
 def test_a_compiler_that_makes_other_kernels_is_noticed(problem, monkeypatch):
@@ -228,7 +216,7 @@ def test_a_program_is_the_same_one_in_every_process(problem):
 
 def test_what_has_no_fusions_says_so(monkeypatch):
     with pytest.raises(HlorankError, match="'product' has no fusions to choose: none of its"):
-        FusionProblem(FusionProgram.of(product()))
+        FusionProblem(product())
     monkeypatch.setattr(execute, "backend", lambda: "xla:gpu")
     with pytest.raises(HlorankError, match=r"xla:gpu.*JAX_PLATFORMS=cpu"):
         FusionProblem(smoothing())
@@ -239,15 +227,15 @@ def test_a_program_that_does_not_compile_says_why():
     for instruction in module.computations[-1].instructions:
         if instruction.opcode == "exponential":
             instruction.opcode, instruction.custom_call_target = "custom-call", "no_such_function"
-    with pytest.raises(HardwareError, match="the program does not compile, or"):
+    with pytest.raises(ProgramError, match="the program does not compile, or"):
         FusionProblem(replace(smoothing(), module=module))
 
 
 def test_without_a_server_nothing_is_measured(tmp_path):
     with pytest.raises(ServerError, match=r"no server answers.*--without-model"):
-        tune(smoothing(), "127.0.0.1:1", tmp_path, short("annealing"))
+        tune(smoothing(), "127.0.0.1:1", tmp_path, short())
     with pytest.raises(HlorankError, match="on one thread; --threads is 2"):
-        tune(smoothing(), None, tmp_path, short("annealing"), threads=2)
+        FusionCompiler(smoothing(), threads=2)
     assert not (tmp_path / "worker.log").exists()
 
 
@@ -255,10 +243,7 @@ SCRIPT = """
 import sys
 sys.path.insert(0, {here!r})
 from programs import product, smoothing
-from hlorank_tune.xla import Program
-fusions = smoothing()
-program = Program(fusions.name, fusions.module, fusions.arguments)
-matmul = product()
+program, matmul = smoothing(), product()
 """
 
 
@@ -279,16 +264,14 @@ def run_command(capsys, *arguments):
     return code, *capsys.readouterr()
 
 
-@pytest.mark.parametrize("what", [["program", "--fusion"], ["fusions"]], ids=["flag", "type"])
-def test_the_command_tunes_fusions(script, capsys, what):
-    name, *flags = what
-    arguments = ["xla", f"{script}:{name}", *flags, "--without-model", "--measurements=4"]
-    code, out, err = run_command(capsys, *arguments)
+def test_the_command_tunes_fusions(script, capsys):
+    arguments = ["xla", f"{script}:program", "--fusion"]
+    code, out, err = run_command(capsys, *arguments, "--without-model", "--measurements=4")
     assert (code, err) == (0, "")
     assert "tuned/smooth/report.md" in out
     page = Path("tuned/smooth/report.md").read_text()
-    assert "annealing, without the model" in page
-    code, out, _ = run_command(capsys, "xla", f"{script}:{name}", *flags, "--replay=tuned/smooth")
+    assert "### without the model" in page
+    code, out, _ = run_command(capsys, *arguments, "--replay=tuned/smooth")
     assert code == 0 and out.startswith("program")
 
 
@@ -312,7 +295,7 @@ def test_fusions_belong_to_xla(capsys):
 
 
 def test_fusions_are_searched_with_a_server(fusion_server, tmp_path):
-    run = tune(smoothing(), fusion_server, tmp_path, short("annealing"))
+    run = tune(smoothing(), fusion_server, tmp_path, short())
     assert len(run.measurements) == 6 and run.errors == []
     assert run.predictions >= 2 * 128
     assert all(0 < m.score < 1 for m in run.measurements[2:]), "seconds"
@@ -322,44 +305,30 @@ def test_fusions_are_searched_with_a_server(fusion_server, tmp_path):
     assert times == sorted(times, reverse=True) and times[-1] > 0
     names = {kernel["name"].split("(")[1] for kernel in default["kernels"]}
     assert names <= {f"{opcode})" for opcode in ("add", "divide", "reduce", "multiply", "tanh")}
-    assert tune(smoothing(), fusion_server, tmp_path, short("annealing")) == run
+    assert tune(smoothing(), fusion_server, tmp_path, short()) == run
 
 
 def test_a_layout_model_does_not_rank_fusions(fusion_server, tmp_path):
     with pytest.raises(ServerError, match="does not rank this program"):
-        tune(smoothing(), fusion_server, tmp_path, short("annealing"), model="layout-xla-cpu")
+        tune(smoothing(), fusion_server, tmp_path, short(), model="layout-xla-cpu")
 
 
-def test_programs_on_one_thread_are_measured_by_processor_time(tmp_path):
-    class Recording(Machine):
-        protocols: ClassVar[list] = []
+def test_programs_on_one_thread_are_measured_by_processor_time(tmp_path, monkeypatch):
+    protocols = []
 
-        def measure(self, programs, protocol, seconds, report):
-            self.protocols.append(protocol)
-            return super().measure(programs, protocol, seconds, report)
+    def measured(worker, loader, programs, protocol, *limits, measure=xla.measure_programs):
+        protocols.append(protocol)
+        return measure(worker, loader, programs, protocol, *limits)
 
-    tuned(tmp_path, Recording(), smoothing(), short("annealing"))
-    assert {protocol.clock for protocol in Recording.protocols} == {"process"}
-    waiting = Protocol(tries=60)
-    assert (by_clock(waiting, "process").tries, by_clock(waiting, "monotonic")) == (2, waiting)
-
-
-def test_the_winners_of_several_searches_are_measured_side_by_side(tmp_path, monkeypatch):
-    for place, name in enumerate("ab"):
-        times = [1000, 1100, *[900] * 40]
-        times[2 + place] = 500
-        machine = Machine(times=times.__getitem__)
-        measured_by(monkeypatch, machine)
-        tune(smoothing(), None, tmp_path / name, short("annealing"))
-    machine = Machine()
-    measured_by(monkeypatch, machine)
-    machine.measure = lambda programs, *_: [
-        Outcome("measured", 1 + number, 1) for number in range(len(programs))
-    ]
-    folders = {name: tmp_path / name for name in "ab"}
-    outcomes = side_by_side(smoothing(), folders)
-    assert list(outcomes) == ["program", "default", "a", "b"]
-    assert [outcome.nanoseconds for outcome in outcomes.values()] == [1, 2, 3, 4]
+    monkeypatch.setattr(xla, "measure_programs", measured)
+    tune(smoothing(), None, tmp_path, short(measurements=2))
+    assert {(protocol.clock, protocol.tries) for protocol in protocols} == {("process", 0)}
+    waiting = xla.Protocol(tries=60)
+    compiler = FusionCompiler(smoothing())
+    with compiler:
+        compiler.open(tmp_path)
+        compiler.measure(compiler.whole, [], waiting, 0.0, lambda _: None)
+    assert (protocols[-1].clock, protocols[-1].tries) == ("process", 2)
 
 
 def _random():

@@ -11,7 +11,6 @@ HEAD = {
     "run": {
         "program": "step",
         "task": "layout",
-        "strategy": "genetic",
         "with_model": True,
         "reference": "your program",
         "default": {},
@@ -36,7 +35,7 @@ ROWS = [
     measured({"4": [[], [0, 1], []]}, status="compile failed", message="no"),
     {"predictions": 64, "error": "no server", "took": 0.1, "seconds": 1.2},
     measured({"5": [[0, 1], [], []]}, 700),
-    measured({"6": [[0, 1], [], []]}, 5000, status="slow"),
+    measured({"6": [[0, 1], [], []]}, 5000, status="measured"),
 ]
 PARTS = [
     {

@@ -13,20 +13,20 @@ pytest.importorskip("jax", reason="jax is not installed")
 
 import jax
 from programs import convnet, hurry, product, short
+from programs import tune_layouts as tune
 from servers import run_server
 
 from hlorank import Client, HlorankError
-from hlorank_tune import JournalError, ServerError
+from hlorank_tune import JournalError, ProgramError, ServerError, replay
 from hlorank_tune.journal import RESULTS_FILE
 from hlorank_tune.measure.schema import HloModuleProto
+from hlorank_tune.measure.workers import Worker
 from hlorank_tune.run import read_run
 from hlorank_tune.server import Predictor
-from hlorank_tune.xla import HardwareError, Program, executable, replay, tune
-from hlorank_tune.xla.hardware import Hardware
+from hlorank_tune.xla import LayoutCompiler, Program
 from hlorank_tune.xla.layouts import LayoutProblem
 
 NOWHERE = "127.0.0.1:1"
-LAYOUT_STRATEGIES = ["genetic", "random"]
 
 
 @pytest.fixture(autouse=True)
@@ -56,9 +56,8 @@ def assert_ended(run, folder, measurements):
     assert read_run(folder)[1] == run
 
 
-@pytest.mark.parametrize("strategy", LAYOUT_STRATEGIES)
-def test_layouts_are_searched_with_the_model(server, tmp_path, strategy):
-    run = tune(convnet(), server, tmp_path, short(strategy))
+def test_layouts_are_searched_with_the_model(server, tmp_path):
+    run = tune(convnet(), server, tmp_path, short())
     assert_ended(run, tmp_path, 6)
     assert candidates(run)[0] == {}
     assert run.with_model and run.errors == []
@@ -83,15 +82,14 @@ def test_a_search_begins_with_what_an_earlier_one_found(tmp_path):
     assert {m.unit for m in second.measurements[-3:]} == {"seconds"}, "from the first round on"
 
 
-@pytest.mark.parametrize("strategy", LAYOUT_STRATEGIES)
-def test_layouts_are_searched_by_measuring_alone(tmp_path, strategy):
-    run = tune(convnet(), None, tmp_path, short(strategy, measurements=10))
+def test_layouts_are_searched_by_measuring_alone(tmp_path):
+    run = tune(convnet(), None, tmp_path, short(measurements=10))
     assert_ended(run, tmp_path, 10)
     assert (run.with_model, run.predictions, run.errors) == (False, 0, [])
 
 
 def test_a_small_space_ends_a_search(tmp_path):
-    run = tune(product(), None, tmp_path, short("random", measurements=200))
+    run = tune(product(), None, tmp_path, short(measurements=200))
     assert_ended(run, tmp_path, 27)
 
 
@@ -184,7 +182,7 @@ def test_a_server_that_lost_the_graph_is_told_it_again(tmp_path):
 
 
 def test_a_function_that_does_not_run_is_an_error(tmp_path):
-    with pytest.raises(HardwareError, match="does not run as it is"):
+    with pytest.raises(ProgramError, match="does not run as it is"):
         tune(replace(product(), arguments=product().arguments[:1]), None, tmp_path, short())
 
 
@@ -206,7 +204,7 @@ def test_results_that_take_the_memory_of_arguments_harm_nothing(tmp_path):
 def test_an_ended_search_is_read_and_nothing_is_run(tmp_path, monkeypatch):
     run = tune(convnet(), None, tmp_path, short())
     before = (tmp_path / RESULTS_FILE).read_bytes()
-    monkeypatch.setattr(Hardware, "_start", lambda _: pytest.fail("a process was started"))
+    monkeypatch.setattr(Worker, "_start", lambda _: pytest.fail("a process was started"))
     shown = []
     assert tune(convnet(), None, tmp_path, short(), listener=shown.append) == run
     assert shown == [run]
@@ -216,11 +214,10 @@ def test_an_ended_search_is_read_and_nothing_is_run(tmp_path, monkeypatch):
 SCRIPT = """
 import sys
 sys.path.insert(0, {here!r})
-from programs import convnet, hurry, short
+from programs import convnet, hurry, short, tune_layouts
 import pytest
 hurry(pytest.MonkeyPatch())
-from hlorank_tune.xla import tune
-tune(convnet(), {server!r}, {out!r}, short(measurements=8))
+tune_layouts(convnet(), {server!r}, {out!r}, short(measurements=8))
 """
 
 
@@ -272,12 +269,12 @@ def test_a_row_that_is_none_is_told(tmp_path, row):
 
 def test_a_winner_is_measured_again_and_run(tmp_path):
     run = tune(convnet(), None, tmp_path, short())
-    outcomes = replay(convnet(), tmp_path)
+    outcomes = replay(LayoutCompiler(convnet()), tmp_path)
     assert {name: o.status for name, o in outcomes.items()} == {
         "program": "measured",
         "winner": "measured",
     }
-    (result,) = executable(convnet(), tmp_path)()
+    (result,) = LayoutCompiler(convnet()).executable(tmp_path)()
     assert np.asarray(result).shape == (2, 16)
     assert run.best is not None
 
@@ -285,11 +282,11 @@ def test_a_winner_is_measured_again_and_run(tmp_path):
 def test_a_winner_of_another_program_or_of_none_is_refused(tmp_path):
     tune(convnet(), None, tmp_path, short(measurements=1))
     with pytest.raises(JournalError, match="of another program, 'convnet'"):
-        replay(product(), tmp_path)
+        replay(LayoutCompiler(product()), tmp_path)
     whole = lines(tmp_path)
     (tmp_path / RESULTS_FILE).write_text("".join(json.dumps(row) + "\n" for row in whole[:-1]))
     with pytest.raises(JournalError, match="is not completed"):
-        executable(convnet(), tmp_path)
+        LayoutCompiler(convnet()).executable(tmp_path)
 
 
 @pytest.mark.parametrize("program", [convnet, product])
@@ -324,5 +321,5 @@ def test_a_candidate_that_cannot_be_lowered_is_a_row(tmp_path, monkeypatch):
     monkeypatch.setattr(LayoutProblem, "program", written)
     run = tune(convnet(), None, tmp_path, short(measurements=3))
     assert_ended(run, tmp_path, 3)
-    assert [m.outcome.status for m in run.measurements[1:]] == ["lowering failed"] * 2
-    assert run.measurements[1].outcome.message == "it has no"
+    assert [m.outcome.status for m in run.measurements[1:]] == ["failed"] * 2
+    assert run.measurements[1].outcome.message == "is not lowered: it has no"

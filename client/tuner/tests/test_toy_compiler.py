@@ -3,7 +3,7 @@
 import pytest
 
 from hlorank import Client
-from hlorank_tune import ServerError, read_run, search
+from hlorank_tune import ServerError, Settings, read_run, search
 from hlorank_tune.command import COMPILERS, command_of, parser
 
 SIZES = ("toy", "64x96")
@@ -36,8 +36,7 @@ def test_its_program_is_tuned_with_the_model(server, tmp_path):
 def test_its_program_is_tuned_without_a_model(tmp_path):
     run = search(compiler(), None, tmp_path)
     assert not run.with_model and len(run.measurements) == 24
-    settings = compiler().settings()
-    everything = type(settings)(settings.strategy, measurements=1000)
+    everything = Settings(measurements=1000)
     run = search(compiler(), None, tmp_path / "everything", everything)
     assert len(run.measurements) == 7 * 12 and run.winner.candidate == {"tile": [8, 8]}
 

@@ -11,7 +11,7 @@ pytest.importorskip("jax", reason="jax is not installed")
 from programs import convnet, short, smoothing
 
 from hlorank import HlorankError
-from hlorank.answers.predicted import distinct_first
+from hlorank.answers.ranking import distinct_first
 from hlorank_tune.confirmation import winner
 from hlorank_tune.journal import RESULTS_FILE, Journal
 from hlorank_tune.run import read_run
@@ -19,7 +19,7 @@ from hlorank_tune.search import Search
 from hlorank_tune.server import Chosen, ServerError
 from hlorank_tune.subject import Outcome
 from hlorank_tune.tuning import describe
-from hlorank_tune.xla.compiler import compiler_for
+from hlorank_tune.xla import FusionCompiler, LayoutCompiler
 
 MINUTE = 60.0
 
@@ -34,15 +34,13 @@ class Machine:
     def clock(self):
         return self.now
 
-    def close(self):
-        pass
-
-    def measure(self, programs, protocol, seconds, report):
+    def measure(self, subject, candidates, protocol, seconds, report):
         report("measuring: 0 rounds done")
-        self.batches.append(len(programs))
+        self.batches.append(len(candidates))
         waits = protocol.tries * 2 * protocol.stretch_seconds if self._is_busy else 0.0
-        self.now += len(programs) * self._seconds + min(waits, seconds)
-        numbers = [self._number.setdefault(p, len(self._number)) for p in programs]
+        self.now += len(candidates) * self._seconds + min(waits, seconds)
+        keys = [subject.key(candidate) for candidate in candidates]
+        numbers = [self._number.setdefault(key, len(self._number)) for key in keys]
         return [Outcome("measured", self._times(n), self._times(0), 0.01) for n in numbers]
 
 
@@ -80,9 +78,8 @@ class Server:
         self.learned += len(candidates)
 
 
-def tuned(tmp_path, machine, subject, settings, server=None, listener=lambda _: None):
-    compiler = compiler_for(subject)
-    compiler._hardware = machine
+def tuned(tmp_path, machine, compiler, settings, server=None, listener=lambda _: None):
+    compiler.measure = machine.measure
     settings = replace(settings, with_model=server is not None)
     journal = Journal(tmp_path, describe(compiler, settings, None))
     guide = (lambda _: server) if server else None
@@ -99,7 +96,7 @@ def confirmations(folder):
 
 def test_where_every_candidate_is_slower_the_program_wins(tmp_path):
     machine = Machine(times=lambda n: 1000 if not n else 23_000 - 1000 * n)
-    run = tuned(tmp_path, machine, smoothing(), short("annealing", measurements=8))
+    run = tuned(tmp_path, machine, FusionCompiler(smoothing()), short(measurements=8))
     assert run.best == 0 and run.winner.candidate == {} and run.final_ratio == 1.0
     assert str(run).startswith("smooth: nothing is faster than your program")
     assert "written out, take 22.00 times the time of your program" in str(run)
@@ -107,7 +104,7 @@ def test_where_every_candidate_is_slower_the_program_wins(tmp_path):
 
 def test_a_gain_is_that_over_the_program_and_not_over_the_default(tmp_path):
     machine = Machine(times=lambda n: {0: 1000, 1: 23_000, 2: 800}.get(n, 5000))
-    run = tuned(tmp_path, machine, smoothing(), short("annealing", measurements=8))
+    run = tuned(tmp_path, machine, FusionCompiler(smoothing()), short(measurements=8))
     assert "1.25 times as fast as your program" in str(run) and run.final_ratio == 0.8
     assert run.default_outcome.ratio == 23
 
@@ -129,7 +126,7 @@ def test_minutes_are_kept_with_a_confirmation(tmp_path, is_busy, server_seconds,
     machine = Machine(seconds=seconds, is_busy=is_busy)
     server = server_seconds and Server(machine, seconds=server_seconds)
     settings = short(measurements=300, seconds=minutes * MINUTE, predictions=640)
-    run = tuned(tmp_path, machine, convnet(), settings, server or None)
+    run = tuned(tmp_path, machine, LayoutCompiler(convnet()), settings, server or None)
     assert 0.5 * minutes * MINUTE < machine.now <= 1.2 * minutes * MINUTE
     assert len(run.measurements) > 3 and len(run.parts) >= 1
 
@@ -137,7 +134,7 @@ def test_minutes_are_kept_with_a_confirmation(tmp_path, is_busy, server_seconds,
 def test_what_cannot_finish_is_not_started(tmp_path):
     machine = Machine(seconds=20)
     settings = short(measurements=100, seconds=50)
-    run = tuned(tmp_path, machine, convnet(), settings)
+    run = tuned(tmp_path, machine, LayoutCompiler(convnet()), settings)
     assert machine.now <= 1.2 * 50 and len(run.measurements) <= 2
 
 
@@ -151,28 +148,32 @@ def test_a_stopped_confirmation_goes_on_with_its_next_part(tmp_path):
 
     settings = short(measurements=6)
     with pytest.raises(StoppedError):
-        tuned(tmp_path, Machine(), convnet(), settings, listener=stop)
+        tuned(tmp_path, Machine(), LayoutCompiler(convnet()), settings, listener=stop)
     before = confirmations(tmp_path)
     machine = Machine()
-    run = tuned(tmp_path, machine, convnet(), settings)
+    run = tuned(tmp_path, machine, LayoutCompiler(convnet()), settings)
     assert machine.batches == [4], "the last part alone: the program and the three fastest"
     assert len(run.parts) == 3 and confirmations(tmp_path)[:2] == before
     machine = Machine()
-    assert tuned(tmp_path, machine, convnet(), settings) == run == read_run(tmp_path)[1]
+    assert (
+        tuned(tmp_path, machine, LayoutCompiler(convnet()), settings)
+        == run
+        == read_run(tmp_path)[1]
+    )
     assert machine.batches == [], "a complete run is only reported"
 
 
 def test_without_a_server_nothing_is_measured(tmp_path):
     machine = Machine()
     with pytest.raises(ServerError):
-        tuned(tmp_path, machine, convnet(), short(), Server(machine, answers=0))
+        tuned(tmp_path, machine, LayoutCompiler(convnet()), short(), Server(machine, answers=0))
     assert machine.batches == []
 
 
 def test_a_server_that_goes_away_is_told_at_the_end(tmp_path):
     machine = Machine()
     server = Server(machine, answers=3)
-    run = tuned(tmp_path, machine, convnet(), short(), server)
+    run = tuned(tmp_path, machine, LayoutCompiler(convnet()), short(), server)
     assert len(run.measurements) == 6 and run.best is not None
     assert server.learned == 6, "the server may come back, and keep what was measured"
     assert "the server stopped answering after 128 predictions; the rest was" in str(run)
@@ -184,11 +185,11 @@ def test_every_phase_is_reported(tmp_path):
     tuned(
         tmp_path,
         machine,
-        convnet(),
+        LayoutCompiler(convnet()),
         short(),
         Server(machine),
         listener=lambda run: phases.append(run.phase),
     )
     kinds = list(dict.fromkeys(phase.partition(":")[0] for phase in phases))
-    assert kinds[:3] == ["predicting", "compiling", "measuring"]
-    assert kinds[3:] == [f"confirming, part {part} of 3" for part in (1, 2, 3)] + [""]
+    assert kinds[:2] == ["predicting", "measuring"]
+    assert kinds[2:] == [f"confirming, part {part} of 3" for part in (1, 2, 3)] + [""]

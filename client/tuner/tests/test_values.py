@@ -50,7 +50,6 @@ def test_the_error_names_the_flag_and_what_is_expected(capsys, flag, value, reas
             "--model does not apply with --without-m",
         ),
         (["xla", "step.hlo", "--without-model", "--target=a"], "--target does not apply with"),
-        (["xla", "step.hlo", "--strategy=random"], "unrecognized arguments: --strategy=random"),
         (["report", "a", "--seed=1"], "unrecognized arguments: --seed=1"),
     ],
 )

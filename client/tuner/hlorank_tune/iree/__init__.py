@@ -10,7 +10,6 @@ Its *root* is the operation whose ``lowering_config`` decides how the dispatch i
 """
 
 from hlorank_tune.iree.program import StablehloProgram
-from hlorank_tune.iree.spec import program_modules
-from hlorank_tune.iree.tile_compiler import SPEC_FILE, IreeCompiler, TuneError
+from hlorank_tune.iree.tile_compiler import SPEC_FILE, IreeCompiler
 
-__all__ = ["SPEC_FILE", "IreeCompiler", "StablehloProgram", "TuneError", "program_modules"]
+__all__ = ["SPEC_FILE", "IreeCompiler", "StablehloProgram"]

@@ -3,8 +3,18 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hlorank_tune.iree.hlo_axes import Axis, Spread, joined, over, plain, spread_of, sums_of
-from hlorank_tune.iree.hlo_products import Nest, product, windowed
+from hlorank_tune.iree.hlo_axes import (
+    Axis,
+    Nest,
+    Spread,
+    joined,
+    over,
+    plain,
+    product,
+    spread_of,
+    sums_of,
+    windowed,
+)
 from hlorank_tune.iree.hlo_scalars import OPCODES, element_of, scalar_node
 from hlorank_tune.iree.hlo_text import Node, UnsupportedDispatch, Writer, braces, literal, neutral
 

@@ -1,16 +1,15 @@
 """Modules around dispatches, and programs, that run with IREE's runtime on the calling thread."""
 
 import re
-import time
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
 from hlorank_tune.iree.dispatch import Binding, Dispatch
+from hlorank_tune.measure import host
 
 FUNCTION = "run"
 """Takes the buffers of the dispatch, then how often it runs: i32."""
@@ -102,7 +101,7 @@ _TYPES = {
 """NumPy types by element type; of others, the bytes are 0 or 1."""
 
 
-class Run(ABC):
+class _Run(host.Run):
     """A compiled module with what it runs on."""
 
     def __init__(self, module: bytes, function: str):
@@ -112,28 +111,12 @@ class Run(ABC):
         self._module = VmModule.copy_buffer(instance, module)
         self._context = VmContext(instance, [hal, self._module])
         self._function = self._module.lookup_function(function)
-        self.count = 1
-        """How often one call runs the module."""
-
-    @abstractmethod
-    def results(self) -> list[np.ndarray]:
-        """Runs once, and returns what there is to compare."""
-
-    @abstractmethod
-    def run(self, count: int) -> None:
-        """Runs ``count`` times."""
 
     def calibrate(self) -> float:
-        """Returns the seconds of one run, and decides how many runs a timed call makes."""
-        begin = time.perf_counter()
-        self.run(1)
-        seconds = time.perf_counter() - begin
+        self.count = 1
+        seconds = super().calibrate()
         self.count = int(np.clip(_SECONDS / max(seconds, 1e-9), 1, _MOST))
         return seconds
-
-    def __call__(self) -> None:
-        """Runs ``count`` times."""
-        self.run(self.count)
 
     def _invoke(self, views: Sequence[Any], *numbers: int) -> Any:
         from iree.runtime import VmVariantList
@@ -148,40 +131,50 @@ class Run(ABC):
         return results
 
 
+class _Loader:
+    """Loads compiled modules in the process that measures them."""
+
+    patience: ClassVar[float] = 60.0
+    slow: ClassVar[float] = 10.0
+
+    def failure(self, error: Exception, is_loaded: bool) -> str | None:
+        """Returns what an error says of a module: the runtime raises a ValueError."""
+        return "crash" if is_loaded and isinstance(error, ValueError) else None
+
+
 @dataclass(frozen=True)
-class DispatchSubject:
-    """A dispatch on buffers whose contents are the same in every process."""
+class DispatchLoader(_Loader):
+    """Loads a dispatch on buffers whose contents are the same in every process."""
 
     bindings: tuple[Binding, ...]
 
-    def runs(self, modules: Sequence[bytes]) -> "Sequence[Run | Exception]":
-        """Loads modules with the function of a harness."""
+    @cached_property
+    def _buffers(self) -> tuple[list[np.ndarray], list[Any]]:
         contents = [_contents(binding, seed) for seed, binding in enumerate(self.bindings)]
-        views = [_view(content) for content in contents]
+        return contents, [_view(content) for content in contents]
+
+    def load(self, program: bytes) -> host.Run:
+        """Loads a module with the function of a harness."""
         elements = [binding.element for binding in self.bindings]
-        return [_loaded(_DispatchRun, module, contents, views, elements) for module in modules]
+        return _DispatchRun(program, *self._buffers, elements)
 
 
 @dataclass(frozen=True)
-class ProgramSubject:
-    """A program on its arguments."""
+class ProgramLoader(_Loader):
+    """Loads a program on its arguments."""
 
     arguments: tuple[np.ndarray, ...]
 
-    def runs(self, modules: Sequence[bytes]) -> "Sequence[Run | Exception]":
-        """Loads modules with the function ``main``."""
-        views = [_array_view(argument) for argument in self.arguments]
-        return [_loaded(_ProgramRun, module, views) for module in modules]
+    @cached_property
+    def _views(self) -> list[Any]:
+        return [_array_view(argument) for argument in self.arguments]
+
+    def load(self, program: bytes) -> host.Run:
+        """Loads a module with the function ``main``."""
+        return _ProgramRun(program, self._views)
 
 
-def _loaded(kind: type[Run], *arguments: Any) -> "Run | Exception":
-    try:
-        return kind(*arguments)
-    except ValueError as error:  # what the runtime raises
-        return error
-
-
-class _DispatchRun(Run):
+class _DispatchRun(_Run):
     def __init__(
         self, module: bytes, contents: list[np.ndarray], views: list[Any], elements: list[str]
     ):
@@ -198,11 +191,11 @@ class _DispatchRun(Run):
         named = zip(read, self._elements, strict=True)
         return [_widened(array) if element == "bf16" else array for array, element in named]
 
-    def run(self, count: int) -> None:
-        self._invoke(self._views, count)
+    def __call__(self) -> None:
+        self._invoke(self._views, self.count)
 
 
-class _ProgramRun(Run):
+class _ProgramRun(_Run):
     def __init__(self, module: bytes, views: list[Any]):
         super().__init__(module, "main")
         self._views = views
@@ -222,8 +215,8 @@ class _ProgramRun(Run):
                 found.append(_numbers(view, view.shape, kind))
         return found
 
-    def run(self, count: int) -> None:
-        for _ in range(count):
+    def __call__(self) -> None:
+        for _ in range(self.count):
             self._invoke(self._views)
 
 

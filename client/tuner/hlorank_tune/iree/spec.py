@@ -179,16 +179,6 @@ def unreached(
         return missing(choices, applied(program.text, str(path), STABLEHLO_FLAGS))
 
 
-def program_modules(program: StablehloProgram, specs: Sequence[Path | None]) -> list[bytes]:
-    """Compiles a program with each tuning spec, once per spec; None is without one.
-
-    Raises:
-        CompileError: if IREE cannot compile it.
-    """
-    modules = {spec: program_module(program, spec) for spec in dict.fromkeys(specs)}
-    return [modules[spec] for spec in specs]
-
-
 def program_module(program: StablehloProgram, spec: Path | None) -> bytes:
     """Compiles a program with a tuning spec, or without one."""
     flags = () if spec is None else (f"{SPEC_FLAG}={spec}",)

@@ -1,5 +1,6 @@
 """IREE as a compiler of the tuner: tiles of every dispatch, and a tuning spec for the program."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -7,22 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from hlorank import HlorankError
 from hlorank_tune.compiler import Compiler, Report
 from hlorank_tune.iree.compiler import STABLEHLO_FLAGS, CompileError, Compilers, compiler_version
 from hlorank_tune.iree.dispatch import find_dispatches, with_tile
 from hlorank_tune.iree.dispatches import Choices, TunedDispatch, WholeProgram
-from hlorank_tune.iree.measure import Measured, measure_modules, measuring_worker
 from hlorank_tune.iree.program import StablehloProgram
-from hlorank_tune.iree.runtime import DispatchSubject, ProgramSubject, harness
+from hlorank_tune.iree.runtime import DispatchLoader, ProgramLoader, harness
 from hlorank_tune.iree.spec import program_module, spec_file, spec_text, unreached
 from hlorank_tune.iree.tiles import TileSizes
 from hlorank_tune.measure.atomic_files import write_atomically
+from hlorank_tune.measure.host import Measured, measure_programs
 from hlorank_tune.measure.rounds import Protocol
 from hlorank_tune.measure.workers import Worker, WorkerError
 from hlorank_tune.run import Measurement, Run
 from hlorank_tune.server import Predictor, default_target
-from hlorank_tune.subject import MEASURED, Outcome, Settings, Subject, failed
+from hlorank_tune.subject import Outcome, ProgramError, Settings, Subject, outcomes_of
 
 SPEC_FILE = "spec.mlir"
 _GAIN = 0.02
@@ -32,15 +32,11 @@ _ROUNDS = 4
 _UNREACHED = "a tuning spec does not reach it"
 
 
-class TuneError(HlorankError):
-    """A program that IREE cannot compile, or that does not run."""
-
-
 class IreeCompiler(Compiler[TileSizes | None]):
     """IREE with a program, whose dispatches it tunes one by one."""
 
     task = "tile"
-    strategies = ("drawn",)
+    settings = Settings(measurements=8)
     model = "tile-iree-cpu"
     reference = "your program as IREE compiles it"
     parts = 0
@@ -57,11 +53,6 @@ class IreeCompiler(Compiler[TileSizes | None]):
         self._stack = ExitStack()
         self._worker: Worker | None = None
         self._compilers: Compilers | None = None
-
-    @classmethod
-    def settings(cls) -> Settings:
-        """Returns the settings: 8 tiles of every dispatch beside the compiler's choice."""
-        return Settings(cls.strategies[0], measurements=8)
 
     def close(self) -> None:
         """Ends the processes."""
@@ -81,21 +72,21 @@ class IreeCompiler(Compiler[TileSizes | None]):
         """Returns the dispatches whose tiles a tuning spec can set.
 
         Raises:
-            TuneError: if IREE cannot compile the program, or makes no dispatches of it.
+            ProgramError: if IREE cannot compile the program, or makes no dispatches of it.
         """
         report("finding the dispatches")
         try:
             found = find_dispatches(self._program.text, STABLEHLO_FLAGS)
         except CompileError as error:
-            raise TuneError(f"IREE cannot compile '{self.program}': {error}") from error
+            raise ProgramError(f"IREE cannot compile '{self.program}': {error}") from error
         if not found:
             name = f"IREE makes no dispatches of '{self.program}'"
             if not self._program.arguments:
-                raise TuneError(
+                raise ProgramError(
                     f"{name}: its function main has no arguments, so that IREE computes all of it "
                     "while it compiles; pass what varies as arguments of main"
                 )
-            raise TuneError(
+            raise ProgramError(
                 f"{name}: nothing that it computes depends on its arguments, so that IREE computes "
                 "it while it compiles, or only copies them"
             )
@@ -131,14 +122,15 @@ class IreeCompiler(Compiler[TileSizes | None]):
     ) -> list[Outcome]:
         """Measures tiles of a dispatch, or the program with the tiles of a spec."""
         if isinstance(subject, TunedDispatch):
-            return self._measure_tiles(subject, candidates, protocol, report)
-        return self._measure_programs(candidates, protocol, report)
+            return self._measure_tiles(subject, candidates, protocol, seconds, report)
+        return self._measure_programs(candidates, protocol, seconds, report)
 
     def _measure_tiles(
         self,
         subject: TunedDispatch,
         candidates: Sequence[TileSizes | None],
         protocol: Protocol,
+        seconds: float,
         report: Report,
     ) -> list[Outcome]:
         """Measures tiles in the same rounds as the compiler's choice."""
@@ -148,26 +140,27 @@ class IreeCompiler(Compiler[TileSizes | None]):
         texts = [dispatch.configured, *(with_tile(dispatch, tile) for tile in tiles)]
         modules = self._compiled([harness(dispatch, text) for text in texts])
         if not isinstance(modules[0], bytes):
-            raise TuneError(f"{subject.name} does not compile alone: {modules[0]}")
+            raise ProgramError(f"{subject.name} does not compile alone: {modules[0]}")
         report(f"measuring {subject.name}")
-        measured = self._measured(DispatchSubject(dispatch.bindings), modules, protocol)
-        outcomes = _outcomes(measured, modules, float(np.nanmedian(_differences(measured))))
+        loader = DispatchLoader(dispatch.bindings)
+        outcomes = outcomes_of(self._measured(loader, modules, protocol, seconds, report))
         # The reference is measured in any case, whether it is a candidate of this batch or not.
         own = [outcomes[0]] * (len(candidates) - len(tiles))
         return [*own, *outcomes[1:]]
 
     def _measure_programs(
-        self, candidates: Sequence[Choices], protocol: Protocol, report: Report
+        self, candidates: Sequence[Choices], protocol: Protocol, seconds: float, report: Report
     ) -> list[Outcome]:
         """Measures the program with the tiles of each candidate, the first of which has none."""
         report("compiling the program with the spec")
         try:
             modules = [self._module(choices) for choices in candidates]
         except CompileError as error:
-            raise TuneError(f"the spec does not compile: {error}") from error
+            raise ProgramError(f"the spec does not compile: {error}") from error
         report("measuring the program without and with the spec")
-        measured = self._measured(ProgramSubject(self._program.arguments), modules, protocol)
-        return _outcomes(measured, modules, float(np.nanmax(_differences(measured))))
+        loader = ProgramLoader(self._program.arguments)
+        measured = self._measured(loader, modules, protocol, seconds, report)
+        return outcomes_of(measured, float(np.nanmax(measured.noise)))
 
     def _module(self, choices: Choices) -> bytes:
         if not choices:
@@ -184,14 +177,28 @@ class IreeCompiler(Compiler[TileSizes | None]):
             self._compilers = Compilers(self._stack)
         return self._compilers.compiled(texts)
 
-    def _measured(self, subject: Any, modules: Sequence[Any], protocol: Protocol) -> Measured:
+    def _measured(
+        self,
+        loader: DispatchLoader | ProgramLoader,
+        modules: Sequence[bytes | CompileError],
+        protocol: Protocol,
+        seconds: float,
+        report: Report,
+    ) -> Measured:
         if self._worker is None:
-            self._worker = self._stack.enter_context(measuring_worker())
+            # On the last processor, so that other processes can use the others meanwhile.
+            processors = [max(os.sched_getaffinity(0))]
+            self._worker = Worker("hlorank_tune.measure.host", processors)
+            self._stack.enter_context(self._worker)
         given = [module if isinstance(module, bytes) else str(module) for module in modules]
         try:
-            return measure_modules(self._worker, subject, given, protocol)
+            measured = measure_programs(self._worker, loader, given, protocol, seconds, report)
         except WorkerError as error:
-            raise TuneError(f"'{self.program}' does not run: it {error}") from error
+            raise ProgramError(f"'{self.program}' does not run as it is: {error}") from error
+        for i, module in enumerate(modules):
+            if isinstance(module, CompileError):
+                measured.failures[i] = module.failure
+        return measured
 
     def combined(self, run: Run, report: Report) -> Sequence[Choices]:
         """Returns the program as it is, and with the fastest tile of every dispatch that gains."""
@@ -213,7 +220,7 @@ class IreeCompiler(Compiler[TileSizes | None]):
         try:
             lost = unreached(self._program, self._found(), chosen)
         except CompileError as error:
-            raise TuneError(f"the spec does not compile: {error}") from error
+            raise ProgramError(f"the spec does not compile: {error}") from error
         self._left |= dict.fromkeys(lost, _UNREACHED)
         reached = {name: tile for name, tile in chosen.items() if name not in lost}
         if not reached:
@@ -288,25 +295,3 @@ class IreeCompiler(Compiler[TileSizes | None]):
         path = folder / SPEC_FILE
         command = f"iree-compile --iree-codegen-tuning-spec-path={path} ..."
         return f"use it: {command}" if path.exists() else ""
-
-
-def _differences(measured: Measured) -> np.ndarray:
-    """Returns the relative differences of the two passes."""
-    shortest = np.minimum(measured.first, measured.second)
-    return np.abs(measured.first - measured.second) / shortest
-
-
-def _outcomes(measured: Measured, modules: Sequence[Any], noise: float) -> list[Outcome]:
-    """Returns the outcomes of modules, of which the first is the reference."""
-    times = measured.nanoseconds
-    reference = round(float(times[0]), 1)
-    outcomes = []
-    for i, module in enumerate(modules):
-        error = measured.errors[i]
-        if not error and np.isfinite(times[i]):
-            own = round(float(times[i]), 1)
-            outcomes.append(Outcome(MEASURED, own, reference, noise))
-            continue
-        failure = measured.failures[i] or getattr(module, "failure", None)
-        outcomes.append(failed(error, failure, reference))
-    return outcomes

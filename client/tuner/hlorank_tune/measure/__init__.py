@@ -7,7 +7,7 @@ Every name without a leading underscore in these modules is public:
 * ``fusion`` chooses which instructions become one kernel, and writes and checks such programs
 * ``rounds`` times programs in rounds, and watches the load of other processes meanwhile
 * ``schema`` has TpuGraphs' messages of measured configurations
-* ``workers`` supervises processes that may die
+* ``workers`` supervises processes that may die, and ``host`` measures programs in one
 * ``results`` compares results, ``atomic_files`` writes files that are complete or absent
 
 Importing this package imports none of them.

@@ -28,13 +28,10 @@ class WorkerError(HlorankError):
 
     failure: str | None
     """What that says of the program in the worker: ``crash``, ``timeout``, or None for nothing."""
-    detail: str
-    """How the process ended, with its last line of output if that goes to a log."""
 
-    def __init__(self, message: str, failure: str | None = None, detail: str = ""):
+    def __init__(self, message: str, failure: str | None = None):
         super().__init__(message)
         self.failure = failure
-        self.detail = detail or message
 
 
 @dataclass
@@ -97,7 +94,7 @@ class Worker:
         except (EOFError, OSError) as error:
             raise self._ended() from error
         self.close()
-        raise WorkerError(f"timed out after {seconds:g} s", "timeout", f"after {seconds:.4g} s")
+        raise WorkerError(f"timed out after {seconds:.4g} s", "timeout")
 
     def _start(self) -> Connection:
         here, there = Pipe()
@@ -136,9 +133,8 @@ class Worker:
         self.close()
         by_signal = code is not None and code < 0
         name = signal.Signals(-code).name if by_signal else f"exit code {code}"
-        words = [signal.strsignal(-code) or name] if by_signal else []
-        detail = ": ".join([*words, *self._last_output()]) or "without output"
-        return WorkerError(f"crashed with {name}", "crash" if name in OWN_SIGNALS else None, detail)
+        message = ": ".join([f"crashed with {name}", *self._last_output()])
+        return WorkerError(message[:300], "crash" if name in OWN_SIGNALS else None)
 
     def _last_output(self) -> list[str]:
         """Returns the last line of the log outside stack traces, if there is one."""

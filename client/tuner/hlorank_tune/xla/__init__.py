@@ -1,29 +1,12 @@
 """Tunes programs for XLA: their layouts, and on a CPU what it computes in one kernel.
 
->>> from hlorank_tune.xla import Program, tune
+>>> from hlorank_tune import search
+>>> from hlorank_tune.xla import LayoutCompiler, Program
 >>> program = Program.from_function(step, *arguments)
->>> print(tune(program, "127.0.0.1:7070", "tuned/step"))
+>>> print(search(LayoutCompiler(program), "127.0.0.1:7070", "tuned/step"))
 """
 
-from hlorank_tune.xla.compiler import (
-    FusionsCompiler,
-    LayoutCompiler,
-    executable,
-    replay,
-    side_by_side,
-    tune,
-)
-from hlorank_tune.xla.hardware import HardwareError
-from hlorank_tune.xla.program import FusionProgram, Program
+from hlorank_tune.xla.compiler import FusionCompiler, LayoutCompiler
+from hlorank_tune.xla.program import Program
 
-__all__ = [
-    "FusionProgram",
-    "FusionsCompiler",
-    "HardwareError",
-    "LayoutCompiler",
-    "Program",
-    "executable",
-    "replay",
-    "side_by_side",
-    "tune",
-]
+__all__ = ["FusionCompiler", "LayoutCompiler", "Program"]

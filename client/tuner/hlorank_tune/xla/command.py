@@ -66,11 +66,10 @@ def compiler_of(given: argparse.Namespace) -> "XlaCompiler":
     Raises:
         HlorankError: if it does not exist, or has nothing to choose.
     """
-    from hlorank_tune.xla.compiler import compiler_for
-    from hlorank_tune.xla.program import FusionProgram
+    from hlorank_tune.xla.compiler import FusionCompiler, LayoutCompiler
 
-    program = load(given.file)
-    return compiler_for(FusionProgram.of(program) if given.fusion else program, given.threads)
+    kind = FusionCompiler if given.fusion else LayoutCompiler
+    return kind(load(given.file), given.threads)
 
 
 def load(name: str) -> "Program":

@@ -1,6 +1,7 @@
 """XLA as a compiler of the tuner: its layouts, and on a CPU its fusions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -8,51 +9,49 @@ from typing import Any
 
 import numpy as np
 
-from hlorank import Client, HlorankError
-from hlorank_tune import tuning
+from hlorank import HlorankError
 from hlorank_tune.compiler import Compiler, Report
-from hlorank_tune.measure.fusion.compilation import Compilation
+from hlorank_tune.measure.fusion.compilation import Compilation, Compiling
+from hlorank_tune.measure.host import first_line, measure_programs
 from hlorank_tune.measure.rounds import Protocol
-from hlorank_tune.run import Listener, Run
+from hlorank_tune.measure.workers import Worker, WorkerError
+from hlorank_tune.run import Run
 from hlorank_tune.server import Predictor, default_target
-from hlorank_tune.subject import Outcome, Settings, Subject
+from hlorank_tune.subject import Outcome, ProgramError, Subject, outcomes_of
+from hlorank_tune.tuning import winning_candidate
 from hlorank_tune.xla.fusions import FusionProblem
-from hlorank_tune.xla.hardware import CONFIRM, SEARCH, Hardware, by_clock
 from hlorank_tune.xla.layouts import LayoutProblem
-from hlorank_tune.xla.problem import Problem
-from hlorank_tune.xla.program import FusionProgram, Program
-from hlorank_tune.xla.worker import Setting, first_line
+from hlorank_tune.xla.program import Problem, Program
 
-TOLERANCE = 1e-3
-"""Maximum difference of results: a convolution in another layout adds in another order."""
-SLOW = 3.0
-"""Programs slower than the user's by more than this factor are not measured in rounds."""
+_PROCESS_TRIES = 2
+"""Maximum number of repeated stretches, for processor time, which other processes change little."""
 
 
 class XlaCompiler(Compiler[np.ndarray]):
     """XLA with a program, which it compiles and runs in a process of its own."""
 
-    search = SEARCH
-    confirm = CONFIRM
+    search = Protocol(warmups=1, rounds=5, most_rounds=32, seconds=0.3, tries=60)
+    confirm = Protocol(warmups=1, rounds=4, most_rounds=32, seconds=0.4, tries=40)
     whole: Problem
 
     def __init__(self, program: Program, problem: Problem, threads: int = 1):
-        """``threads`` of the program; 0 for as many as XLA uses."""
+        """``threads`` of the program, 0 for as many as XLA uses; models were trained with 1."""
         self.program = program.name
         self.whole = problem
         self._threads = threads
-        self._hardware: Hardware | None = None
+        self._worker: Worker | None = None
 
     def open(self, folder: Path) -> None:
         """Prepares the process, whose output goes to a log in the folder."""
-        whole = self.whole
-        setting = Setting(whole.reference_program, whole.arguments, TOLERANCE, SLOW)
-        self._hardware = Hardware(setting, folder / "worker.log", threads=self._threads)
+        # XLA reads NPROC when it starts.
+        variables = {"NPROC": str(self._threads)} if self._threads else {}
+        log = folder / "worker.log"
+        self._worker = Worker("hlorank_tune.measure.host", log=log, variables=variables)
 
     def close(self) -> None:
         """Ends the process."""
-        if self._hardware is not None:
-            self._hardware.close()
+        if self._worker is not None:
+            self._worker.close()
 
     def identity(self) -> dict[str, Any]:
         """Returns the digest of the program, the threads and the version of jax."""
@@ -80,51 +79,59 @@ class XlaCompiler(Compiler[np.ndarray]):
         report: Report,
     ) -> list[Outcome]:
         """Lowers, compiles, checks and measures candidates beside the program itself."""
-        assert self._hardware is not None
-        programs: dict[int, Compilation] = {}
-        outcomes: dict[int, Outcome] = {}
+        assert self._worker is not None
+        programs: list[Compilation | str] = [self.whole.reference_program]
         for i, candidate in enumerate(candidates):
             report(f"compiling: lowers candidate {i + 1} of {len(candidates)}")
             try:
-                programs[i] = self.whole.program(candidate)
+                programs.append(self.whole.program(candidate))
             # What writes the program of a candidate may raise anything.
             except Exception as error:
-                outcomes[i] = Outcome("lowering failed", message=first_line(error))
-        if programs:
-            timed = by_clock(protocol, self.whole.clock)
-            measured = self._hardware.measure(list(programs.values()), timed, seconds, report)
-            outcomes |= dict(zip(programs, measured, strict=True))
-        return [outcomes[i] for i in range(len(candidates))]
+                programs.append(f"is not lowered: {first_line(error)}")
+        if self.whole.clock == "process":
+            tries = min(protocol.tries, _PROCESS_TRIES)
+            protocol = replace(protocol, clock="process", tries=tries)
+        loader = Compiling(self.whole.arguments)
+        try:
+            measured = measure_programs(self._worker, loader, programs, protocol, seconds, report)
+        except WorkerError as error:
+            raise ProgramError(f"'{self.program}' does not run as it is: {error}") from error
+        return outcomes_of(measured)[1:]
 
     def write(self, run: Run, folder: Path) -> None:
         """Writes nothing beside the results, of which ``executable`` makes the program."""
 
-    def executable(self, candidate: np.ndarray) -> Callable[[], list]:
-        """Compiles a candidate in this process, and binds the arguments."""
+    def executable(self, folder: str | PathLike[str]) -> Callable[[], list]:
+        """Compiles the winner of a folder, which may be the program itself, in this process.
+
+        The returned function runs it on its arguments to the end, and returns flattened results.
+
+        Raises:
+            JournalError: if the folder contains no completed run of this program.
+        """
         from hlorank_tune.measure.execute import on_device
 
-        return self.whole.program(candidate).executable(on_device(self.whole.arguments))
+        winner = winning_candidate(self, Path(folder))
+        return self.whole.program(winner).executable(on_device(self.whole.arguments))
 
 
 class LayoutCompiler(XlaCompiler):
     """Tunes the layouts of a program."""
 
     task = "layout"
-    strategies = ("genetic", "random")
 
     def __init__(self, program: Program, threads: int = 1):
         super().__init__(program, LayoutProblem(program), threads)
 
 
-class FusionsCompiler(XlaCompiler):
+class FusionCompiler(XlaCompiler):
     """Tunes the fusions of a program on XLA:CPU."""
 
     task = "fusion"
-    strategies = ("annealing", "random")
     default_name = "the compiler's own fusions, written out, take"
     whole: FusionProblem
 
-    def __init__(self, program: FusionProgram, threads: int = 1):
+    def __init__(self, program: Program, threads: int = 1):
         """Raises an HlorankError if the program should use several threads."""
         if threads != 1:
             raise HlorankError(
@@ -172,90 +179,3 @@ class FusionsCompiler(XlaCompiler):
         """Says how to load the winner."""
         call = f"hlorank_tune.measure.fusion.compilation.load('{folder}')"
         return f"use it: {call}, with {self.version()}" if run.best else ""
-
-
-def compiler_for(program: Program, threads: int = 1) -> XlaCompiler:
-    """Returns the compiler of a program: of fusions if it is a ``FusionProgram``."""
-    if isinstance(program, FusionProgram):
-        return FusionsCompiler(program, threads)
-    return LayoutCompiler(program, threads)
-
-
-def tune(
-    program: Program,
-    server: str | Client | None,
-    out: str | PathLike[str],
-    settings: Settings | None = None,
-    *,
-    model: str | None = None,
-    target: str | None = None,
-    threads: int = 1,
-    listener: Listener = lambda _: None,
-) -> Run:
-    """Searches for faster layouts of a program, or faster fusions of a ``FusionProgram``.
-
-    ``threads`` are those of the program, 0 for as many as XLA uses; ``hlorank_tune.search`` says
-    what the other arguments are.
-
-    Raises:
-        HardwareError: if the program does not run as it is.
-        JournalError: if the folder contains another run.
-        ServerError: if the server does not rank the program, before anything is measured.
-        HlorankError: if the program has no candidates.
-        ValueError: if ``model`` is not a valid model reference.
-    """
-    compiler = compiler_for(program, threads)
-    return tuning.search(
-        compiler,
-        server,
-        out,
-        settings,
-        model=model,
-        target=target,
-        listener=listener,
-    )
-
-
-def replay(
-    program: Program, folder: str | PathLike[str], *, threads: int = 1
-) -> dict[str, Outcome]:
-    """Measures the program, the default and the winner of a folder again, on this machine.
-
-    Returns outcomes by name: ``program``, ``default`` if it differs, ``winner``.
-
-    Raises:
-        JournalError: if the folder contains no completed run of this program.
-        HardwareError: if the program does not run as it is.
-    """
-    return side_by_side(program, {"winner": folder}, threads=threads)
-
-
-def side_by_side(
-    program: Program,
-    folders: Mapping[str, str | PathLike[str]],
-    *,
-    protocol: Protocol | None = None,
-    threads: int = 1,
-) -> dict[str, Outcome]:
-    """Measures the program, the default and the winners of folders in the same rounds.
-
-    Returns outcomes by name: ``program``, ``default`` if it differs, and the names of the folders.
-    A winner that is the program itself is measured as that.
-
-    Raises:
-        JournalError: if a folder contains no completed run of this program.
-        HardwareError: if the program does not run as it is.
-    """
-    return tuning.side_by_side(compiler_for(program, threads), dict(folders), protocol=protocol)
-
-
-def executable(program: Program, folder: str | PathLike[str]) -> Callable[[], list]:
-    """Compiles the winner of a folder, which may be the program itself, and binds its arguments.
-
-    The returned function runs the program to its end and returns the flattened results.
-
-    Raises:
-        JournalError: if the folder contains no completed run of this program.
-    """
-    compiler = compiler_for(program)
-    return compiler.executable(tuning.winning_candidate(compiler, Path(folder)))

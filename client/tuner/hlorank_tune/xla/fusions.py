@@ -12,11 +12,9 @@ from hlorank_tune.measure.fusion.compilation import CHOSEN_FUSION, DEFAULT, Comp
 from hlorank_tune.measure.fusion.graph import FusionGraph
 from hlorank_tune.measure.fusion.kernels import UNLIMITED, configuration, drawn
 from hlorank_tune.measure.fusion.write import fused_program
-from hlorank_tune.subject import Strategy
-from hlorank_tune.xla.hardware import HardwareError
-from hlorank_tune.xla.problem import Candidates, Problem, Random
-from hlorank_tune.xla.program import FusionProgram, repeatable
-from hlorank_tune.xla.worker import first_line
+from hlorank_tune.measure.host import first_line
+from hlorank_tune.subject import ProgramError, Settings
+from hlorank_tune.xla.program import Candidates, Problem, Program, repeatable
 
 _CHANGES = (0.5, 0.3, 0.2)
 """Probabilities of a change of one slot, of a few slots, and of all slots of one opcode."""
@@ -163,7 +161,7 @@ class FusionProblem(Problem):
     clock = "process"
     """Programs run on one thread, whose processor time other processes change little."""
 
-    def __init__(self, program: FusionProgram):
+    def __init__(self, program: Program):
         self._name = program.name
         self.arguments = [np.asarray(argument) for argument in program.arguments]
         module = repeatable(program.module)
@@ -224,16 +222,12 @@ class FusionProblem(Problem):
         """Returns a digest of the program and of its form before fusion."""
         return sha256(self.reference_program.module + self._prepared).hexdigest()
 
-    def named(
-        self, name: str, random: np.random.Generator, batch: int, steps: int, start: np.ndarray
-    ) -> Strategy:
-        """Returns a new strategy of this name."""
-        match name:
-            case "random":
-                return Random(self.space, random, batch)
-            case "annealing":
-                return FusionAnnealing(self.space, random, batch, steps, start)
-        raise HlorankError(f"there is no strategy '{name}' for fusions")
+    def strategy(
+        self, settings: Settings, random: np.random.Generator, batch: int, steps: int, start: list
+    ) -> FusionAnnealing:
+        """Returns a new annealing, which begins with the distinct candidates of ``start``."""
+        begin = np.unique(np.array(start), axis=0)
+        return FusionAnnealing(self.space, random, batch, steps, begin)
 
     def save(self, candidate: np.ndarray, folder: Path) -> None:
         """Writes what ``hlorank_tune.measure.fusion.compilation.load`` compiles and runs."""
@@ -264,7 +258,7 @@ def _prepared(module: Any) -> Any:
         return prepare(module)
     # jaxlib raises its own types.
     except Exception as error:
-        raise HardwareError(
+        raise ProgramError(
             f"the program does not compile, or its fusions cannot be taken apart: "
             f"{first_line(error)}"
         ) from error

@@ -17,9 +17,8 @@ from hlorank_tune.measure.constrain import (
     constrained,
 )
 from hlorank_tune.measure.fusion.compilation import Compilation
-from hlorank_tune.subject import Strategy
-from hlorank_tune.xla.problem import Candidates, Genetic, Problem, Random
-from hlorank_tune.xla.program import Program, repeatable
+from hlorank_tune.subject import Settings
+from hlorank_tune.xla.program import Candidates, Problem, Program, repeatable
 
 
 class LayoutSpace:
@@ -128,6 +127,52 @@ def _number(order: tuple[int, ...]) -> int:
     return int((_orders_of_rank(len(order)) == padded).all(axis=1).argmax())
 
 
+class Genetic:
+    """A genetic search: each number of a child comes from one of two parents, then it is mutated.
+
+    The first generation has children of the default, like TpuGraphs' ``default`` collection, and
+    random candidates.
+    """
+
+    _PARENTS = 16
+    _DRAWN = 0.25
+    """Share of random candidates in the first generation."""
+
+    def __init__(
+        self,
+        space: LayoutSpace,
+        random: np.random.Generator,
+        batch: int,
+        start: Candidates,
+    ):
+        self._space = space
+        self._random = random
+        self._batch = batch
+        self._parents = start
+        self._costs = np.full(len(self._parents), np.inf)
+        self._is_first = True
+
+    def ask(self) -> Candidates:
+        """Returns the next generation."""
+        drawn = round(self._batch * self._DRAWN) if self._is_first else 0
+        self._is_first = False
+        pairs = self._random.integers(0, len(self._parents), (2, self._batch - drawn))
+        first, second = self._parents[pairs]
+        crossed = np.where(self._random.random(first.shape) < 0.5, first, second)
+        children = self._space.mutated(self._random, crossed)
+        return np.concatenate([children, self._space.random(self._random, drawn)])
+
+    def update(self, candidates: Candidates, costs: np.ndarray) -> None:
+        """Keeps the best as parents."""
+        # Of equal candidates the first is kept, whose cost is known.
+        everyone = np.concatenate([candidates, self._parents])
+        everyone, places = np.unique(everyone, axis=0, return_index=True)
+        costs = np.concatenate([costs, self._costs])[places]
+        best = np.argsort(costs, kind="stable")[: self._PARENTS]
+        self._parents = everyone[best]
+        self._costs = costs[best]
+
+
 class LayoutProblem(Problem):
     """The search for layouts of a program."""
 
@@ -184,13 +229,8 @@ class LayoutProblem(Problem):
         """Returns a digest of the program."""
         return sha256(self.reference_program.module).hexdigest()
 
-    def named(
-        self, name: str, random: np.random.Generator, batch: int, steps: int, start: np.ndarray
-    ) -> Strategy:
-        """Returns a new strategy of this name."""
-        match name:
-            case "random":
-                return Random(self.space, random, batch)
-            case "genetic":
-                return Genetic(self.space, random, batch, start)
-        raise HlorankError(f"there is no strategy '{name}' for layouts")
+    def strategy(
+        self, settings: Settings, random: np.random.Generator, batch: int, steps: int, start: list
+    ) -> Genetic:
+        """Returns a new genetic search, which begins with the distinct candidates of ``start``."""
+        return Genetic(self.space, random, batch, np.unique(np.array(start), axis=0))

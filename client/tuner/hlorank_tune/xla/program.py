@@ -1,6 +1,7 @@
-"""Programs with their arguments."""
+"""Programs with their arguments, and what is chosen of them: vectors of small numbers."""
 
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -9,7 +10,12 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from hlorank import Graph, GraphFileError
+from hlorank_tune.measure.fusion.compilation import Compilation
 from hlorank_tune.measure.schema import HloModuleProto, ModuleTuningData
+from hlorank_tune.subject import Subject
+
+Candidates = np.ndarray
+"""i16 [candidates, numbers]"""
 
 _TYPES = ("bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
 _TYPES += ("float16", "float32", "float64")
@@ -59,14 +65,34 @@ class Program:
         return cls(module.name, module, arguments)
 
 
-@dataclass(frozen=True, eq=False)
-class FusionProgram(Program):
-    """A program of which XLA:CPU's fusions are tuned, in place of its layouts."""
+class Problem(Subject[np.ndarray]):
+    """A user's program and its candidates, which are compiled in the measuring process."""
 
-    @classmethod
-    def of(cls, program: Program) -> "FusionProgram":
-        """Takes a program whose layouts could be tuned."""
-        return cls(program.name, program.module, program.arguments)
+    graph: Graph
+    space: Any
+    """Has the candidate of the untuned program as ``default``, and draws and mutates candidates."""
+    reference_program: Compilation
+    """The user's program."""
+    arguments: Sequence[np.ndarray]
+    clock: str
+    """What run times are: ``monotonic`` or ``process``, as in a measurement's protocol."""
+
+    @property
+    def reference(self) -> np.ndarray:
+        """The program itself."""
+        return self.space.default
+
+    @abstractmethod
+    def program(self, candidate: np.ndarray) -> Compilation:
+        """Returns a candidate's program; raises if there is none."""
+
+    @abstractmethod
+    def identity(self) -> str:
+        """Returns a digest of everything that the results depend on."""
+
+    def key(self, candidate: np.ndarray) -> Hashable:
+        """Returns the numbers as bytes."""
+        return candidate.tobytes()
 
 
 def random_arguments(module: Any) -> list[np.ndarray]:

@@ -23,7 +23,7 @@ from hlorank_tune.iree.compiler import (
     lower_text,
 )
 from hlorank_tune.iree.dispatch import find_dispatches, lowering_config
-from hlorank_tune.iree.runtime import ProgramSubject
+from hlorank_tune.iree.runtime import ProgramLoader
 from hlorank_tune.iree.spec import applied, missing, tuning_spec
 
 UNKNOWN = """
@@ -168,7 +168,7 @@ def test_results_with_and_without_a_spec_are_equal(spec):
         compile_text(mixed(), (*STABLEHLO_FLAGS, *f)) for f in ((), (f"{SPEC_FLAG}={spec}",))
     ]
     assert modules[0] != modules[1]
-    runs = ProgramSubject(arguments).runs(modules)
+    runs = map(ProgramLoader(arguments).load, modules)
     for one, other in zip(*(run.results() for run in runs), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 

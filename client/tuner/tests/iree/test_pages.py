@@ -60,7 +60,7 @@ def names(server: str) -> dict[str, object]:
         "jax": jax,
         "measure": lambda layout: float(draw.uniform(0.001, 0.002)),
         "os": os,
-        "short": Settings("random", measurements=2),
+        "short": Settings(measurements=2),
         "step": step,
         "values": values,
         **{name: getattr(hlorank, name) for name in ("Adapt", "AsyncClient", "Client", "Layouts")},

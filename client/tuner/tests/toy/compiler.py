@@ -53,7 +53,6 @@ class ToyCompiler(Compiler[tuple[int, int]]):
     """The fastest tile is square, and has 8 rows."""
 
     task = "tile"
-    strategies = ("everything",)
     model = "tile-iree-cpu"
     search = confirm = Protocol()
 

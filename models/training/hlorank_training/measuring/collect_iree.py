@@ -22,10 +22,10 @@ from hlorank_tune.iree.compiler import STABLEHLO_FLAGS, CompileError, CompilePro
 from hlorank_tune.iree.dispatch import Dispatch, find_dispatches, function_of, with_tile
 from hlorank_tune.iree.hlo import kernel_hlo
 from hlorank_tune.iree.hlo_text import UnsupportedDispatch
-from hlorank_tune.iree.measure import Measured, measure_modules, measuring_worker
-from hlorank_tune.iree.runtime import DispatchSubject, harness
+from hlorank_tune.iree.runtime import DispatchLoader, harness
 from hlorank_tune.iree.tiles import TileSizes
 from hlorank_tune.measure.atomic_files import read_json, write_atomically
+from hlorank_tune.measure.host import Measured, measure_programs
 from hlorank_tune.measure.rounds import Protocol, Timing
 from hlorank_tune.measure.schema import HloModuleProto, Tile, TuningData, tile_tuning_data
 from hlorank_tune.measure.workers import Worker, WorkerError
@@ -171,8 +171,8 @@ def collect_iree(folder: Path, minutes: float, protocol: Protocol) -> None:
     preparation = Preparation(kernels_to_measure(), progress)
     ready: Queue[Prepared | None] = Queue(_AHEAD)
     with ExitStack() as stack:
-        measurer = stack.enter_context(measuring_worker())
-        measuring = measurer.processors
+        measuring = [max(os.sched_getaffinity(0))]
+        measurer = stack.enter_context(Worker("hlorank_tune.measure.host", measuring))
         others = sorted(os.sched_getaffinity(0) - set(measuring))
         here, *there = (
             CompileProcess(stack.enter_context(Worker(COMPILE_WORKER, where)), SECONDS)
@@ -255,8 +255,8 @@ def _measure(job: Job, worker: Worker, protocol: Protocol, collection: Collectio
     if not compiled[0] or sum(compiled) < 4:
         return 0
     try:
-        subject = DispatchSubject(job.dispatch.bindings)
-        measured = measure_modules(worker, subject, job.modules, protocol)
+        loader = DispatchLoader(job.dispatch.bindings)
+        measured = measure_programs(worker, loader, job.modules, protocol)
     except WorkerError as error:
         tqdm.write(f"{job.name}: {error}")
         return 0

@@ -3,14 +3,16 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hlorank.checks.errors import HlorankError
 from hlorank_tune.measure.atomic_files import read_json, write_atomically, write_json
 from hlorank_tune.measure.fusion.graph import FREE
+from hlorank_tune.measure.host import Run
 from hlorank_tune.measure.schema import HloModuleProto
 
 if TYPE_CHECKING:  # needs jax
@@ -148,3 +150,49 @@ def difference(wanted: KernelSet, compiled: KernelSet) -> str:
         f"missing fusions {dict(missing)}, added fusions {dict(added)}, "
         f"{compiled.others} other kernels instead of {wanted.others}"
     )
+
+
+class _Run(Run):
+    def __init__(self, executable: "Executable"):
+        self._executable = executable
+
+    def results(self) -> list[Any]:
+        return self._executable()
+
+    def __call__(self) -> None:
+        self._executable()
+
+
+@dataclass(frozen=True)
+class Compiling:
+    """Compiles modules in the process that measures them, and binds them to arguments."""
+
+    arguments: Sequence[Any]
+    """Arrays; always the same in one process."""
+    patience: ClassVar[float] = 180.0
+    slow: ClassVar[float] = 3.0
+
+    def load(self, program: Compilation) -> Run:
+        """Compiles a program, unless the process has it from an earlier request."""
+        from hlorank_tune.measure.execute import on_device
+
+        if not _on_device:
+            _on_device.extend(on_device(self.arguments))
+        return _loaded(program)
+
+    def failure(self, error: Exception, is_loaded: bool) -> str | None:
+        """Returns what an error of XLA says; one of Python is the harness's."""
+        of_python = RecursionError | NotImplementedError
+        if not isinstance(error, RuntimeError) or isinstance(error, of_python):
+            return None
+        return "crash" if is_loaded else "compile"
+
+
+_on_device: list[Any] = []
+"""The arguments, in the process that measures."""
+
+
+@lru_cache(16)
+def _loaded(program: Compilation) -> Run:
+    # Every batch has the reference, and the parts of a confirmation measure the same programs.
+    return _Run(program.executable(_on_device))
