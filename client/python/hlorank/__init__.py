@@ -17,12 +17,12 @@ from hlorank.answers.adaptation import (
 )
 from hlorank.answers.measurements import GraphMeasurements, MeasurementsPage, Reported
 from hlorank.answers.models import ComparedMean, Comparison, Model, ModelReference, Unit
-from hlorank.answers.predicted import Predicted
 from hlorank.answers.ranking import (
     BatchScores,
     CachedGraph,
     ConfigurableNode,
     KernelTime,
+    Predicted,
     Ranking,
     Reuse,
     Timings,
@@ -61,8 +61,8 @@ from hlorank.configurations import ConfigFeatures, Configurations, Fusions, Layo
 from hlorank.configurations.adapt import FAILURES, Adapt, Result
 from hlorank.graphs.features import FeatureSet
 from hlorank.graphs.graph import Graph
-from hlorank.graphs.task import Task
 from hlorank.spaces.space import Space
+from hlorank.wire.words import Task
 
 __all__ = [
     "FAILURES",

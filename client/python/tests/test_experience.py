@@ -13,7 +13,7 @@ from hlorank import (
     Tiles,
     UnavailableError,
 )
-from hlorank.answers.predicted import distinct_first
+from hlorank.answers.ranking import distinct_first
 
 TARGET = "some board"
 BOUNDS = [(1 << i, 1 << j) for i in range(6) for j in range(6)]

@@ -3,7 +3,7 @@ import asyncio
 import grpc
 import numpy as np
 import pytest
-from fake_server import answered, fake_server
+from fake_server import fake_server
 from measured import form_of
 from servers import DATA, run_server
 
@@ -13,15 +13,11 @@ from hlorank import (
     Client,
     ConfigFeatures,
     ConfigurationError,
-    FeatureSet,
     Graph,
     GraphFileError,
     RefusedError,
 )
-from hlorank.answers.models import model_of
 from hlorank.wire.messages import (
-    GetModelResponse,
-    ListMeasurementsResponse,
     RankConfigsRequest,
     RankConfigsResponse,
     SuggestConfigsRequest,
@@ -46,14 +42,11 @@ def loops():
 
 
 @pytest.mark.parametrize("kinds", [1, 5, 1000])
-def test_values_come_back_in_either_form(kinds):
+def test_values_come_back(kinds):
     values = drawn(20, 4, 3, kinds)
     configs = ConfigFeatures(values.astype(np.float64))
     assert (len(configs), configs.nodes, configs.columns) == (20, 4, 3)
-    for message in (configs.dense(), configs.table()):
-        again = ConfigFeatures.from_message(message)
-        assert again.values().dtype == np.float32 and np.array_equal(again.values(), values)
-        assert again.wire == configs.wire
+    assert configs.values().dtype == np.float32 and np.array_equal(configs.values(), values)
 
 
 def test_distinct_rows_are_sent_if_that_is_shorter():
@@ -67,9 +60,10 @@ def test_rows_with_indices_are_the_values_that_they_stand_for():
     rows = [[1, 2], [3, 4], [1, 2], [5, 6]]
     configs = ConfigFeatures.from_rows(rows, [[3, 0], [2, 0], [0, 0]])
     assert configs.values().tolist() == [[[5, 6], [1, 2]], [[1, 2], [1, 2]], [[1, 2], [1, 2]]]
-    table = configs.table()
+    _, table = form_of(ConfigFeatures(np.repeat(configs.values(), 9, axis=0)))
     assert np.frombuffer(table.rows, "<f4").tolist() == [5, 6, 1, 2], "used ones, each once"
-    assert np.frombuffer(table.row_indices, "<u4").tolist() == [0, 1, 1, 1, 1, 1]
+    indices = np.frombuffer(table.row_indices, "<u4").reshape(-1, 2)[::9]
+    assert indices.tolist() == [[0, 1], [1, 1], [1, 1]]
 
 
 @pytest.mark.parametrize(
@@ -110,22 +104,6 @@ def test_configurations_that_no_graph_has_are_refused_with_the_place(values, wor
 def test_rows_and_indices_that_do_not_fit_are_refused(rows, indices, words):
     with pytest.raises(ConfigurationError, match=words):
         ConfigFeatures.from_rows(rows, indices)
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [{"config_count": 0}, {"column_count": 0}, {"column_count": 5}, {"features": b"\0" * 7}],
-)
-def test_a_message_whose_arrays_do_not_fit_is_refused(changed):
-    dense = ConfigFeatures(drawn(3, 2, 2)).dense()
-    for field, value in changed.items():
-        setattr(dense, field, value)
-    with pytest.raises(ConfigurationError):
-        ConfigFeatures.from_message(dense)
-    table = ConfigFeatures(drawn(3, 2, 2)).table()
-    table.row_indices = b"\xff" * 24
-    with pytest.raises(ConfigurationError, match="has row 4294967295"):
-        ConfigFeatures.from_message(table)
 
 
 @pytest.mark.parametrize("edges", [[], np.zeros((0, 2), int)])
@@ -208,28 +186,6 @@ def test_both_clients_rank_and_suggest():
             assert each.configs.tolist() == again.configs.tolist() == [1]
 
 
-def test_a_model_has_its_feature_set():
-    columns = {"name": "loops", "node_features": ["depth"], "config_features": ["tile", "unroll"]}
-    model = model_of(GetModelResponse(model=MODEL | {"task": 4, "feature_set": columns}).model)
-    assert model.task == "feature-set"
-    assert model.feature_set == FeatureSet("loops", ("depth",), ("tile", "unroll"))
-    assert model_of(GetModelResponse(model=MODEL).model).feature_set is None
-
-
-def test_measured_configurations_are_listed():
-    kept = {"target": "a", "graph_hash": bytes(32), "seconds": [1, 2], "repeats": [1, 1]}
-    kept |= {"failures": [0, 0], "ids": [b"a", b"b"]}
-    for kinds in (1, 1000):
-        values = drawn(2, 2, 3, kinds)
-        form, message = form_of(ConfigFeatures(values))
-        page = ListMeasurementsResponse(graphs=[kept | {"batch": {form: message}}])
-        with (
-            answered(page.SerializeToString()) as client,
-        ):
-            (listed,) = client.list_measurements().graphs
-        assert np.array_equal(listed.configurations.values(), values)
-
-
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     kept = tmp_path_factory.mktemp("kept") / "measurements"
@@ -289,18 +245,3 @@ def test_a_server_learns_suggests_and_keeps_measurements(address, golden):
         assert client.delete_target("this machine") == reported.accepted
     order = [seconds.index(each) for each in kept.seconds]
     assert np.array_equal(kept.configurations.values(), values[order])
-
-
-def test_a_server_refuses_other_sets_widths_and_cycles(address, golden):
-    graph, values, _ = golden
-    with Client(address) as client:
-        for refused, configs, reason in (
-            (loops(), drawn(2, 2, 3), "FEATURE_SET_UNKNOWN"),
-            (Graph.from_feature_set("loop-nests-1", NODES, EDGES), values, "FEATURES_INVALID"),
-            (Graph.from_feature_set("loops", NODES, [[0, 1], [1, 0]]), values, "GRAPH_CYCLE"),
-            (graph, values[..., :2], "WRONG_COUNT"),
-            (graph, values[:, :1], "WRONG_COUNT"),
-        ):
-            with pytest.raises(RefusedError) as error:
-                client.rank(refused, ConfigFeatures(configs))
-            assert error.value.reason == reason

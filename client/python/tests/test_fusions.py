@@ -7,8 +7,6 @@ from fake_server import answered, fake_server
 from measured import form_of
 
 from hlorank import (
-    Adapt,
-    AnswerError,
     AsyncClient,
     Client,
     ConfigurationError,
@@ -17,11 +15,7 @@ from hlorank import (
     KernelTime,
     RefusedError,
 )
-from hlorank.answers.models import model_of
-from hlorank.configurations.fusions import from_delta
 from hlorank.wire.messages import (
-    GetModelResponse,
-    ListMeasurementsResponse,
     PutGraphResponse,
     RankConfigsRequest,
     RankConfigsResponse,
@@ -60,7 +54,8 @@ def test_values_come_back_whatever_type_they_had(slots, kind):
 def test_the_lowest_bit_of_the_first_byte_is_the_first_slot():
     bits = np.zeros((2, 10), bool)
     bits[1, [0, 2, 9]] = True
-    message = Fusions(bits).packed()
+    form, message = form_of(Fusions(bits))
+    assert form == "packed_fusion_configs"
     assert (message.config_count, message.fused) == (2, bytes([0, 0, 0b101, 0b10]))
 
 
@@ -69,40 +64,13 @@ def test_a_few_changes_travel_as_changes_of_the_first_configuration():
     bits[4, [17, 30]] ^= True
     form, message = form_of(Fusions(bits))
     assert form == "delta_fusion_configs"
-    assert message.base == Fusions(bits[:1]).packed().fused
+    assert message.base == np.packbits(bits[0], bitorder="little").tobytes()
     assert list(message.change_counts) == [0, 0, 0, 0, 2, 0, 0, 0, 0, 0]
     assert list(message.change_slots) == [17, 30]
     assert form_of(Fusions(drawn(10, 100)))[0] == "packed_fusion_configs"
     assert form_of(Fusions(bits[:, :8]))[0] == "packed_fusion_configs", (
         "a byte is no more than a count"
     )
-
-
-def test_both_forms_are_read_as_they_were_written():
-    fusions = Fusions(drawn(20, 13))
-    again = Fusions.from_packed(fusions.packed(), 13)
-    assert again.values().tolist() == fusions.values().tolist()
-    unknown = Fusions.from_packed(fusions.packed())
-    assert unknown.slots == 16 and unknown.packed() == fusions.packed()
-    bits = np.repeat(drawn(1, 100), 10, axis=0)
-    bits[4, 17] ^= True
-    assert from_delta(form_of(Fusions(bits))[1]).packed() == Fusions(bits).packed()
-
-
-@pytest.mark.parametrize(("count", "content"), [(0, b""), (2, b"\1"), (1, b"\1\1"), (1, b"\x08")])
-def test_packed_fusions_that_do_not_fit_are_refused(count, content):
-    message = FUSIONS.packed()
-    message.config_count, message.fused = count, content
-    with pytest.raises(ConfigurationError):
-        Fusions.from_packed(message, 3)
-
-
-@pytest.mark.parametrize(("counts", "slots"), [([], []), ([1], []), ([1], [8]), ([1, 1], [2])])
-def test_changes_that_do_not_fit_are_refused(counts, slots):
-    message = form_of(Fusions(np.repeat(drawn(1, 100), 10, axis=0)))[1]
-    message.base, message.change_counts[:], message.change_slots[:] = b"\1", counts, slots
-    with pytest.raises(ConfigurationError):
-        from_delta(message)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +100,7 @@ def test_the_request_has_the_task_the_bits_and_how_many_to_explain():
     request = RankConfigsRequest.FromString(message)
     assert method.endswith("/RankConfigs") and request.graph.task == 3
     assert (request.top_k, request.explain_top) == (2, 1)
-    assert request.batch.packed_fusion_configs == FUSIONS.packed()
+    assert request.batch == FUSIONS.wire
 
 
 def test_scores_are_seconds_and_the_kernels_of_the_best_are_explained():
@@ -154,24 +122,6 @@ def test_scores_are_seconds_and_the_kernels_of_the_best_are_explained():
         assert kernel == KernelTime(7, 3, pytest.approx(0.001)) and none == ()
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"ranking_scores": [0.001, float("nan")]}, "not finite"),
-        ({"ranking_scores": [float("-inf"), 0.001]}, "not finite"),
-        ({"predicted_seconds": [0.001]}, "1 predicted times"),
-        ({"log_sd": [0.1]}, "1 deviations"),
-        ({"kernels": [{}]}, "kernels of 1 configurations instead of 0"),
-    ],
-)
-def test_an_impossible_ranking_is_an_error(fields, words):
-    with (
-        answered(ranking(**fields)) as client,
-        pytest.raises(AnswerError, match=words),
-    ):
-        client.rank(program(), FUSIONS)
-
-
 def test_a_stream_keeps_infinite_scores_and_the_unit():
     started = {"graph_hash": GRAPH_HASH, "model": MODEL, "unit": SECONDS}
     scores = {"scores": [float("inf"), 0.001]}
@@ -189,37 +139,9 @@ def test_a_stream_keeps_infinite_scores_and_the_unit():
     assert ranked.unit == "seconds" and ranked.kernels == ()
 
 
-def test_an_adapted_ranking_has_logarithms_of_seconds():
-    answer = ranking(unit=LOG_SECONDS, log_sd=[0.1, 0.2], adaptation={"adapted": True})
-    with answered(answer) as client:
-        adapt = Adapt("this machine", FUSIONS, [0.001, 0.002])
-        ranked = client.rank(program(), FUSIONS, adapt=adapt)
-    assert ranked.unit == "log_seconds" and len(ranked.log_sd) == 2
-
-
-def test_a_model_has_a_unit():
-    message = GetModelResponse(model=MODEL | {"unit": SECONDS, "task": 3}).model
-    assert (model_of(message).unit, model_of(message).task) == ("seconds", "fusion")
-    assert model_of(GetModelResponse(model=MODEL).model).unit is None
-
-
 def test_a_cached_program_has_slots():
     node = {"node": 5, "name": "add.5", "opcode": "add", "dimensions": [4, 8]}
     answer = PutGraphResponse(graph_hash=GRAPH_HASH, configurable_nodes=[node])
     with answered(answer.SerializeToString()) as client:
         cached = client.put_graph(program())
     assert [(slot.node, slot.opcode) for slot in cached.configurable_nodes] == [(5, "add")]
-
-
-def test_measured_fusions_are_listed():
-    measured = {"target": "a", "graph_hash": GRAPH_HASH, "seconds": [1, 2], "repeats": [1, 1]}
-    measured |= {"failures": [0, 0], "ids": [b"a", b"b"]}
-    few = Fusions(np.repeat(drawn(1, 100), 2, axis=0))
-    for fusions in (FUSIONS, few):
-        form, message = form_of(fusions)
-        page = ListMeasurementsResponse(graphs=[measured | {"batch": {form: message}}])
-        with (
-            answered(page.SerializeToString()) as client,
-        ):
-            (listed,) = client.list_measurements().graphs
-        assert listed.configurations.packed() == fusions.packed()

@@ -34,7 +34,7 @@ def test_every_entry_is_told_apart():
     values = np.repeat(drawn(1, 1, 1, 18), 19, axis=0).reshape(19, 1, 18)
     values[range(1, 19), 0, range(18)] = (values[0, 0] + 2) % 7 - 1
     layouts = Layouts(values)
-    assert len(layouts.packed().tables[0].entries) == 3 * 19
+    assert len(form_of(layouts)[1].tables[0].entries) == 3 * 19
     assert (layouts.values().reshape(19, 1, 18) == values).all()
 
 
@@ -75,21 +75,3 @@ def test_more_entries_than_an_index_numbers_are_refused():
     digits = np.arange(count)[:, None] // 7 ** np.arange(18) % 7
     with pytest.raises(ConfigurationError, match="slot 0 has 65537 distinct entries"):
         Layouts(digits.reshape(count, 1, 18) - 1)
-
-
-def test_packed_layouts_are_read():
-    layouts = Layouts(drawn(20, 5, 3, 6))
-    assert Layouts.from_packed(layouts.packed()).values().tolist() == layouts.values().tolist()
-    many = np.full((300, 2, 18), -1)
-    many[:, 1, :4] = np.stack(np.unravel_index(np.arange(300), (6, 6, 6, 6)), axis=1)
-    packed = Layouts(many).packed()
-    assert len(packed.indices) == 300 * 2 * 2, "two bytes an index"
-    assert Layouts.from_packed(packed).values().tolist() == Layouts(many).values().tolist()
-
-
-@pytest.mark.parametrize("indices", [b"", b"\0", b"\0\1", b"\7" * 4])
-def test_packed_layouts_that_do_not_fit_are_rejected(indices):
-    packed = Layouts(np.full((2, 2, 18), -1)).packed()
-    packed.indices = indices
-    with pytest.raises(ConfigurationError):
-        Layouts.from_packed(packed)

@@ -18,7 +18,7 @@ def test_tiles_come_back_from_their_features():
     )
     again = Tiles.from_features(tiles.features())
     assert (again.features() == tiles.features()).all()
-    bounds = [list(config.output_bounds) for config in again.readable().configs]
+    bounds = [list(config.output_bounds) for config in form_of(again)[1].configs]
     assert bounds == [[], [5, 0]]
 
 
@@ -48,7 +48,7 @@ def test_features_of_no_tile_are_named():
 @pytest.mark.parametrize("bound", [(1 << 63) - 1, -(1 << 63)])
 def test_bounds_of_64_bits_stay_what_they_are(bound):
     tiles = Tiles(output_bounds=[[bound]], kernel_bounds=np.array([[1]], np.uint64))
-    [config] = tiles.readable().configs
+    [config] = form_of(tiles)[1].configs
     assert list(config.output_bounds) == [bound]
 
 

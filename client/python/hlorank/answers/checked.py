@@ -12,8 +12,8 @@ import numpy as np
 
 from hlorank.answers.ranking import BatchScores
 from hlorank.checks.errors import AnswerError
-from hlorank.graphs.task import Task
 from hlorank.wire.messages import ModelSelector, RankConfigsResponse, StreamRanking
+from hlorank.wire.words import Task
 
 
 @dataclass(slots=True)

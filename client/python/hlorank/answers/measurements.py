@@ -5,18 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlorank.answers.tables import table
-from hlorank.checks.arguments import content, text
+from hlorank.checks.arguments import content
 from hlorank.checks.errors import AnswerError, ArgumentError
 from hlorank.configurations import Configurations
-from hlorank.configurations.adapt import Adapt
 from hlorank.configurations.received import configurations_of
 from hlorank.wire import messages
-from hlorank.wire.messages import (
-    DeleteMeasurementsRequest,
-    ListMeasurementsRequest,
-    ListMeasurementsResponse,
-    ReportMeasurementsRequest,
-)
+from hlorank.wire.messages import ListMeasurementsResponse
 from hlorank.wire.words import word
 
 
@@ -79,53 +73,13 @@ class MeasurementsPage:
         return table(title, headers, rows, len(self.graphs))
 
 
-_HASH_HINT = "a graph has its hash once a call about it was answered, such as put_graph"
-
-
-def report_message(source: messages.Graph, adapt: Adapt) -> ReportMeasurementsRequest:
-    """Returns the request that reports the measurements of ``adapt``."""
-    message = adapt.message
-    return ReportMeasurementsRequest(
-        graph=source,
-        target=message.target,
-        batch=message.batch if message.HasField("batch") else None,
-        seconds=message.seconds,
-        repeats=message.repeats,
-        failures=message.failures,
-        ids=message.ids,
-    )
-
-
-def list_message(target: str, graph_hash: bytes, after: bytes) -> ListMeasurementsRequest:
-    """Returns the request for a page; an empty hash stands for all graphs."""
-    return ListMeasurementsRequest(
-        target=text(target, "target"),
-        graph_hash=checked_hash(graph_hash),
-        page_token=content(after, "after", "the bytes of next of the page before"),
-    )
-
-
-def delete_reporter_message(reporter: str, target: str) -> DeleteMeasurementsRequest:
-    """Returns the request that deletes what a reporter measured; an empty target stands for all."""
-    name = text(reporter, "reporter")
-    if not name:
-        raise ArgumentError("reporter is empty: list_measurements has the reporters")
-    return DeleteMeasurementsRequest(reporter=name, target=text(target, "target"))
-
-
-def delete_message(target: str, graph_hash: bytes) -> DeleteMeasurementsRequest:
-    """Returns the request that deletes the measurements of one graph."""
-    found = b"" if graph_hash is None else checked_hash(graph_hash)
-    if not found:
-        hint = f"{_HASH_HINT}; delete_target deletes the measurements of all graphs"
-        raise ArgumentError(f"graph_hash is {graph_hash!r}: {hint}")
-    return DeleteMeasurementsRequest(target=text(target, "target"), graph_hash=found)
+HASH_HINT = "a graph has its hash once a call about it was answered, such as put_graph"
 
 
 def checked_hash(graph_hash: bytes | None) -> bytes:
-    """Checks that a value is a graph hash, and returns it."""
+    """Checks that a value is a graph hash, and returns it; an empty one stands for all graphs."""
     if graph_hash is None:
-        raise ArgumentError(f"graph_hash is None: {_HASH_HINT}")
+        raise ArgumentError(f"graph_hash is None: {HASH_HINT}")
     return content(graph_hash, "graph_hash", "the bytes of a graph hash")
 
 

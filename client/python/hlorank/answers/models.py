@@ -7,10 +7,9 @@ from typing import Literal
 from hlorank.checks.arguments import U32, instance, text, whole_number
 from hlorank.checks.errors import AnswerError, ArgumentError
 from hlorank.graphs.features import FeatureSet
-from hlorank.graphs.task import Task, task_of
 from hlorank.wire import messages
-from hlorank.wire.messages import CompareModelsRequest, CompareModelsResponse, ModelSelector
-from hlorank.wire.words import word
+from hlorank.wire.messages import CompareModelsResponse, ModelSelector
+from hlorank.wire.words import Task, task_of, word
 
 Unit = Literal["seconds", "log_seconds"]
 """``seconds`` of run time, or the natural logarithm of them."""
@@ -200,17 +199,6 @@ class Comparison:
     """Slowdown of the measured configuration with the best score: 0.1 for 10 %."""
     better: Better | None
     """Which version ranks better by Kendall's tau; None if that is undecided."""
-
-
-def compare_message(
-    first: ModelReference | str, second: ModelReference | str, target: str
-) -> CompareModelsRequest:
-    """Returns the request that compares two versions."""
-    return CompareModelsRequest(
-        first=model_reference(first).selector(),
-        second=model_reference(second).selector(),
-        target=text(target, "target"),
-    )
 
 
 def comparison_of(answer: CompareModelsResponse) -> Comparison:

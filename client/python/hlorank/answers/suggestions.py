@@ -11,8 +11,9 @@ from hlorank.answers.models import ModelReference
 from hlorank.answers.ranking import Timings, checked_graph_hash, model_of_answer, timings_of
 from hlorank.answers.tables import table
 from hlorank.checks.arguments import U64, one_of, whole_number, whole_numbers_of
-from hlorank.checks.errors import AnswerError, ConfigurationError
-from hlorank.configurations.layouts import Layouts
+from hlorank.checks.errors import AnswerError
+from hlorank.configurations import Configurations
+from hlorank.configurations.received import configurations_of
 from hlorank.wire import messages
 from hlorank.wire.messages import SuggestConfigsRequest, SuggestConfigsResponse
 from hlorank.wire.words import word
@@ -53,7 +54,7 @@ class Suggestions:
 
     suggestions: tuple[Suggestion, ...]
     """In the order in which to measure them; fewer than asked for if no more are left."""
-    combinations: Layouts | None
+    combinations: Configurations | None
     """Their configurations in the same order, if the server combined them."""
     adaptation: Adaptation | None
     """What the predictions rest on; None if no measurements were sent."""
@@ -126,7 +127,10 @@ def suggestions_of(answer: SuggestConfigsResponse, wanted: Wanted, candidates: i
     configs = [suggestion.config for suggestion in suggestions]
     if len(configs) > max(wanted.count, 1):
         raise AnswerError(f"the server made {len(configs)} suggestions instead of {wanted.count}")
-    combinations = _combinations_of(answer) if answer.HasField("combinations") else None
+    combinations = None
+    if answer.HasField("combinations"):
+        packed = messages.ConfigBatch(packed_layout_configs=answer.combinations)
+        combinations = configurations_of(packed)
     known = set() if combinations else set(map(int, wanted.pending))
     candidates = candidates if combinations is None else len(combinations)
     if any(config >= candidates or config in known for config in configs):
@@ -154,10 +158,3 @@ def _suggestion_of(message: messages.Suggestion) -> Suggestion:
         message.log_sd,
         message.expected_improvement,
     )
-
-
-def _combinations_of(answer: SuggestConfigsResponse) -> Layouts:
-    try:
-        return Layouts.from_packed(answer.combinations)
-    except ConfigurationError as error:
-        raise AnswerError(f"the server's combinations are invalid: {error}") from error

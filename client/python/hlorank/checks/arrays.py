@@ -10,24 +10,6 @@ from hlorank.checks.errors import ConfigurationError, GraphFileError
 Error = type[ConfigurationError] | type[GraphFileError]
 
 
-NUMBERS = "expected integers or floats of at most 64 bits"
-_KINDS = {
-    "O": " (Python objects)",
-    "U": " (text)",
-    "S": " (text)",
-    "V": " (such as bfloat16)",
-    "c": " (complex numbers)",
-}
-
-
-def checked_numbers(array: np.ndarray, what: str, error: Error) -> np.ndarray:
-    """Returns an array of numbers as it is; raises ``error`` about ``what`` if it has others."""
-    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-        kind = _KINDS.get(array.dtype.kind, "")
-        raise error(f"{what} has type `{array.dtype.str}`{kind}, {NUMBERS}")
-    return array
-
-
 def array_of(values: ArrayLike, what: str, error: Error) -> np.ndarray:
     """Returns an array; raises ``error`` about ``what`` if lists differ in length."""
     try:

@@ -5,7 +5,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hlorank.checks.arguments import instance
 from hlorank.checks.arrays import array_of, finite_floats
 from hlorank.checks.errors import ConfigurationError
 from hlorank.configurations.batch import Batch
@@ -48,29 +47,6 @@ class ConfigFeatures(Batch):
         configs._pack(table, numbers)
         return configs
 
-    @classmethod
-    def from_message(cls, message: NodeFeatureConfigs) -> "ConfigFeatures":
-        """Reads a ``NodeFeatureConfigs`` message of either form.
-
-        Raises:
-            ConfigurationError: if its arrays do not have the lengths that it says.
-        """
-        instance(message, NodeFeatureConfigs, "message", "a NodeFeatureConfigs")
-        configs = message.config_count
-        columns = message.column_count
-        try:
-            if not message.row_indices:
-                return cls(np.frombuffer(message.features, "<f4").reshape(configs, -1, columns))
-            rows = np.frombuffer(message.rows, "<f4").reshape(-1, columns)
-            indices = np.frombuffer(message.row_indices, "<u4").reshape(configs, -1)
-        except ConfigurationError:
-            raise
-        except ValueError as error:
-            raise ConfigurationError(
-                f"the arrays are not {configs} configurations of {columns} columns: {error}"
-            ) from error
-        return cls.from_rows(rows, indices)
-
     def __len__(self) -> int:
         return len(self._indices)
 
@@ -93,18 +69,12 @@ class ConfigFeatures(Batch):
     def wire(self) -> ConfigBatch:
         """The message: distinct rows if that is shorter, else all."""
         is_shorter = self._rows.size + self._indices.size < self._indices.size * self.columns
-        return ConfigBatch(node_feature_configs=self.table() if is_shorter else self.dense())
-
-    def dense(self) -> NodeFeatureConfigs:
-        """Returns the ``NodeFeatureConfigs`` message with all values."""
-        return self._message(features=self.values().tobytes())
-
-    def table(self) -> NodeFeatureConfigs:
-        """Returns the ``NodeFeatureConfigs`` message with distinct rows."""
-        return self._message(rows=self._rows.tobytes(), row_indices=self._indices.tobytes())
-
-    def _message(self, **arrays: bytes) -> NodeFeatureConfigs:
-        return NodeFeatureConfigs(config_count=len(self), column_count=self.columns, **arrays)
+        message = NodeFeatureConfigs(config_count=len(self), column_count=self.columns)
+        if is_shorter:
+            message.rows, message.row_indices = self._rows.tobytes(), self._indices.tobytes()
+        else:
+            message.features = self.values().tobytes()
+        return ConfigBatch(node_feature_configs=message)
 
     def _pack(self, rows: np.ndarray, indices: np.ndarray) -> None:
         """Keeps the distinct rows that are used, in order of first use."""

@@ -5,7 +5,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hlorank.checks.arguments import instance
 from hlorank.checks.arrays import whole_numbers
 from hlorank.checks.errors import ConfigurationError
 from hlorank.configurations.batch import Batch
@@ -42,19 +41,6 @@ class Layouts(Batch):
     def __init__(self, values: ArrayLike):
         self._tables, self._indices = _packed(_checked(values))
 
-    @classmethod
-    def from_packed(cls, message: PackedLayoutConfigs) -> "Layouts":
-        """Reads a ``PackedLayoutConfigs`` message.
-
-        Raises:
-            ConfigurationError: if its tables and indices do not fit.
-        """
-        instance(message, PackedLayoutConfigs, "message", "a PackedLayoutConfigs")
-        layouts = cls.__new__(cls)
-        layouts._tables = [_numbers_of(table) for table in message.tables]
-        layouts._indices = _indices_of(message, layouts._tables)
-        return layouts
-
     def __len__(self) -> int:
         return len(self._indices)
 
@@ -74,36 +60,26 @@ class Layouts(Batch):
     @cached_property
     def wire(self) -> ConfigBatch:
         """The message: a delta if that is shorter, else packed."""
+        divisors = _NUMBERS ** np.arange(_TENSORS)
+        entries = (table[:, None] // divisors % _NUMBERS for table in self._tables)
+        tables = [LayoutTable(entries=each.ravel().tolist()) for each in entries]
         # Neighbours in a search differ in few slots.
         changed = self._indices != self._indices[0]
         if np.count_nonzero(changed) * _CHANGE_BYTES < changed.size:
-            return ConfigBatch(delta_layout_configs=self._delta(changed))
-        return ConfigBatch(packed_layout_configs=self.packed())
-
-    def packed(self) -> PackedLayoutConfigs:
-        """Returns the ``PackedLayoutConfigs`` message."""
+            delta = DeltaLayoutConfigs(
+                tables=tables,
+                base=self._indices[0].tolist(),
+                change_counts=np.count_nonzero(changed, axis=1).tolist(),
+                change_slots=changed.nonzero()[1].tolist(),
+                change_entries=self._indices[changed].tolist(),
+            )
+            return ConfigBatch(delta_layout_configs=delta)
         largest = max((len(table) for table in self._tables), default=0)
         width = "u1" if largest <= _BYTE_TABLE else "<u2"
-        return PackedLayoutConfigs(
-            config_count=len(self),
-            tables=self._table_messages(),
-            indices=self._indices.astype(width).tobytes(),
+        packed = PackedLayoutConfigs(
+            config_count=len(self), tables=tables, indices=self._indices.astype(width).tobytes()
         )
-
-    def _delta(self, changed: np.ndarray) -> DeltaLayoutConfigs:
-        """Returns the ``DeltaLayoutConfigs`` message; its base is the first configuration."""
-        return DeltaLayoutConfigs(
-            tables=self._table_messages(),
-            base=self._indices[0].tolist(),
-            change_counts=np.count_nonzero(changed, axis=1).tolist(),
-            change_slots=changed.nonzero()[1].tolist(),
-            change_entries=self._indices[changed].tolist(),
-        )
-
-    def _table_messages(self) -> list[LayoutTable]:
-        divisors = _NUMBERS ** np.arange(_TENSORS)
-        tables = (table[:, None] // divisors % _NUMBERS for table in self._tables)
-        return [LayoutTable(entries=table.ravel().tolist()) for table in tables]
+        return ConfigBatch(packed_layout_configs=packed)
 
 
 def _checked(values: ArrayLike) -> np.ndarray:
@@ -150,25 +126,3 @@ def _in_order_of_first_use(numbers: np.ndarray, slot: int) -> tuple[np.ndarray, 
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     return distinct[order], place[inverse]
-
-
-def _numbers_of(table: LayoutTable) -> np.ndarray:
-    """Returns each entry of a ``LayoutTable`` as one number."""
-    entries = np.array(table.entries, np.int64)
-    if len(entries) % _TENSORS or entries.max(initial=0) >= _NUMBERS:
-        raise ConfigurationError(f"an entry is not {_TENSORS} numbers below {_NUMBERS}")
-    numbers: np.ndarray = entries.reshape(-1, _TENSORS) @ (_NUMBERS ** np.arange(_TENSORS))
-    return numbers
-
-
-def _indices_of(message: PackedLayoutConfigs, tables: list[np.ndarray]) -> np.ndarray:
-    """Returns the table index of each configuration and slot."""
-    sizes = np.array([len(table) for table in tables], np.int64)
-    width = "u1" if sizes.max(initial=0) <= _BYTE_TABLE else "<u2"
-    shape = message.config_count, len(tables)
-    if len(message.indices) != np.dtype(width).itemsize * shape[0] * shape[1] or 0 in shape:
-        raise ConfigurationError(f"there are not {shape[0]} x {shape[1]} indices, or none at all")
-    indices = np.frombuffer(message.indices, width).reshape(shape).astype(np.uint16)
-    if (indices >= sizes).any():
-        raise ConfigurationError("an index is not in its table")
-    return indices

@@ -1,16 +1,22 @@
 """Configurations that a server sends, in any form of the wire."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from hlorank.checks.errors import AnswerError
 from hlorank.configurations import Configurations
 from hlorank.configurations.config_features import ConfigFeatures
-from hlorank.configurations.fusions import Fusions, from_delta
+from hlorank.configurations.fusions import Fusions
 from hlorank.configurations.layouts import Layouts
 from hlorank.configurations.tiles import Tiles
 from hlorank.wire.messages import (
     ConfigBatch,
+    DeltaFusionConfigs,
     DeltaLayoutConfigs,
+    LayoutTable,
+    NodeFeatureConfigs,
+    PackedFusionConfigs,
     PackedLayoutConfigs,
     PackedTileConfigs,
     TileConfigs,
@@ -18,7 +24,8 @@ from hlorank.wire.messages import (
 
 
 def configurations_of(batch: ConfigBatch) -> Configurations:
-    """Reads a ``ConfigBatch``. Raises AnswerError if it is impossible."""
+    """Reads a ``ConfigBatch``; every bit of fusions is a slot. Raises AnswerError if it is
+    impossible."""
     form = batch.WhichOneof("configs")
     try:
         match form:
@@ -27,15 +34,15 @@ def configurations_of(batch: ConfigBatch) -> Configurations:
             case "tile_configs":
                 return _readable_tiles(batch.tile_configs)
             case "packed_layout_configs":
-                return Layouts.from_packed(batch.packed_layout_configs)
+                return _packed_layouts(batch.packed_layout_configs)
             case "delta_layout_configs":
-                return Layouts.from_packed(_packed_layouts(batch.delta_layout_configs))
+                return _changed_layouts(batch.delta_layout_configs)
             case "packed_fusion_configs":
-                return Fusions.from_packed(batch.packed_fusion_configs)
+                return _packed_fusions(batch.packed_fusion_configs)
             case "delta_fusion_configs":
-                return from_delta(batch.delta_fusion_configs)
+                return _changed_fusions(batch.delta_fusion_configs)
             case "node_feature_configs":
-                return ConfigFeatures.from_message(batch.node_feature_configs)
+                return _config_features(batch.node_feature_configs)
     except (ValueError, IndexError) as error:
         raise AnswerError(f"the server's configurations are unreadable: {error}") from error
     raise AnswerError(f"the server sent configurations in the form {form}")
@@ -56,14 +63,54 @@ def _readable_tiles(message: TileConfigs) -> Tiles:
     )
 
 
-def _packed_layouts(message: DeltaLayoutConfigs) -> PackedLayoutConfigs:
-    counts = np.array(message.change_counts, np.int64)
-    indices = np.tile(np.array(message.base, np.int64), (len(counts), 1))
-    configs = np.repeat(np.arange(len(counts)), counts)
-    indices[configs, np.array(message.change_slots, np.int64)] = message.change_entries
+def _packed_layouts(message: PackedLayoutConfigs) -> Layouts:
     largest = max((len(table.entries) // 3 for table in message.tables), default=0)
-    return PackedLayoutConfigs(
-        config_count=len(counts),
-        tables=message.tables,
-        indices=indices.astype("u1" if largest <= 256 else "<u2").tobytes(),
-    )
+    indices = np.frombuffer(message.indices, "u1" if largest <= 256 else "<u2")
+    return _layouts(message.tables, indices.reshape(message.config_count, len(message.tables)))
+
+
+def _changed_layouts(message: DeltaLayoutConfigs) -> Layouts:
+    indices = np.tile(np.array(message.base, np.int64), (len(message.change_counts), 1))
+    indices[_changes(message)] = message.change_entries
+    return _layouts(message.tables, indices)
+
+
+def _layouts(tables: Sequence[LayoutTable], indices: np.ndarray) -> Layouts:
+    """Takes the entries of each slot, and the number of the entry of each configuration."""
+    values = np.empty((*indices.shape, 3, 6), np.int64)
+    for slot, table in enumerate(tables):
+        entries = np.array(table.entries, np.int64).reshape(-1, 3)[indices[:, slot]]
+        # Digits to base 7; a larger number has a last digit that no dimension is.
+        digits = entries[..., None] // 7 ** np.arange(6)
+        digits[..., :-1] %= 7
+        values[:, slot] = digits - 1
+    return Layouts(values)
+
+
+def _packed_fusions(message: PackedFusionConfigs) -> Fusions:
+    rows = np.frombuffer(message.fused, np.uint8).reshape(message.config_count, -1)
+    return Fusions(np.unpackbits(rows, axis=1, bitorder="little"))
+
+
+def _changed_fusions(message: DeltaFusionConfigs) -> Fusions:
+    base = np.unpackbits(np.frombuffer(message.base, np.uint8), bitorder="little")
+    bits = np.tile(base, (len(message.change_counts), 1))
+    bits[_changes(message)] ^= 1
+    return Fusions(bits)
+
+
+def _changes(message: DeltaLayoutConfigs | DeltaFusionConfigs) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the configuration and the slot of each change. Raises ValueError."""
+    counts, slots = (np.array(v, np.int64) for v in (message.change_counts, message.change_slots))
+    if counts.sum() != len(slots):
+        raise ValueError(f"{len(slots)} changes do not fit the counts")
+    return np.repeat(np.arange(len(counts)), counts), slots
+
+
+def _config_features(message: NodeFeatureConfigs) -> ConfigFeatures:
+    configs, columns = message.config_count, message.column_count
+    if not message.row_indices:
+        return ConfigFeatures(np.frombuffer(message.features, "<f4").reshape(configs, -1, columns))
+    rows = np.frombuffer(message.rows, "<f4").reshape(-1, columns)
+    indices = np.frombuffer(message.row_indices, "<u4").reshape(configs, -1)
+    return ConfigFeatures.from_rows(rows, indices)

@@ -101,39 +101,26 @@ class Tiles(Batch):
 
     @cached_property
     def wire(self) -> ConfigBatch:
-        """The message: packed if possible, else readable."""
-        packed = self.packed()
-        if packed is None:
-            return ConfigBatch(tile_configs=self.readable())
-        return ConfigBatch(packed_tile_configs=packed)
-
-    def packed(self) -> PackedTileConfigs | None:
-        """Returns the ``PackedTileConfigs`` message.
-
-        Returns None if tiles differ in their numbers of bounds or a bound exceeds 32 bits.
-        """
-        if any((bounds.counts != bounds.counts[0]).any() for bounds in self._lists):
-            return None
+        """The message: packed, unless tiles differ in their numbers of bounds or a bound exceeds
+        32 bits."""
         matrix = np.concatenate([bounds.values for bounds in self._lists], axis=1)
-        if matrix.min(initial=0) < _SMALLEST or matrix.max(initial=0) > _LARGEST:
-            return None
-        kernel, output, input_ = (int(bounds.counts[0]) for bounds in self._lists)
-        return PackedTileConfigs(
-            config_count=len(self),
-            kernel_bound_count=kernel,
-            output_bound_count=output,
-            input_bound_count=input_,
-            bounds=matrix.astype("<i4").tobytes(),
-        )
-
-    def readable(self) -> TileConfigs:
-        """Returns the ``TileConfigs`` message."""
+        is_even = all((bounds.counts == bounds.counts[0]).all() for bounds in self._lists)
+        if is_even and matrix.min(initial=0) >= _SMALLEST and matrix.max(initial=0) <= _LARGEST:
+            kernel, output, input_ = (int(bounds.counts[0]) for bounds in self._lists)
+            packed = PackedTileConfigs(
+                config_count=len(self),
+                kernel_bound_count=kernel,
+                output_bound_count=output,
+                input_bound_count=input_,
+                bounds=matrix.astype("<i4").tobytes(),
+            )
+            return ConfigBatch(packed_tile_configs=packed)
         named = list(zip(_LISTS, self._lists, strict=True))
         configs = (
             TileConfig(**{name: bounds.of(config) for name, bounds in named})
             for config in range(len(self))
         )
-        return TileConfigs(configs=configs)
+        return ConfigBatch(tile_configs=TileConfigs(configs=configs))
 
 
 def _bound_lists(name: str, bounds: Bounds) -> _BoundLists:

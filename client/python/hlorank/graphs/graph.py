@@ -14,9 +14,9 @@ from hlorank.checks.arrays import array_of
 from hlorank.checks.errors import AnswerError, GraphFileError
 from hlorank.graphs.features import described_set, feature_graph_message, feature_message
 from hlorank.graphs.lowered import module_of_lowered
-from hlorank.graphs.task import Task, task_of, task_value
 from hlorank.wire.messages import FeatureGraph, GraphFeatures
 from hlorank.wire.messages import Graph as GraphMessage
+from hlorank.wire.words import Task, task_of, task_value
 
 ROUTE_HEADER = "x-hlorank-route"
 """Equal for all calls about one graph, so that they reach the replica that has it cached."""

@@ -11,7 +11,7 @@ from kernel_tuner.strategies.common import CostFunc
 from kernel_tuner.util import CompilationFailedConfig, InvalidConfig, StopCriterionReached
 
 from hlorank import ArgumentError, Client, Fallback, Space, SpaceSearch
-from hlorank.spaces.parameter import Value
+from hlorank.spaces.space import Value
 from hlorank.tuners.proposals import result_of
 
 _FALLBACK = "genetic_algorithm"

@@ -15,7 +15,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from hlorank import ArgumentError, Client, Fallback, Result, Space, SpaceSearch
-from hlorank.spaces.parameter import Value
+from hlorank.spaces.space import Value
 from hlorank.tuners.proposals import result_of
 
 _COMBINATIONS = 10_000

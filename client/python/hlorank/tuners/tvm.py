@@ -1,22 +1,56 @@
-"""A cost model of TVM's MetaSchedule that asks a server, and reports what was measured."""
+"""A cost model of TVM's MetaSchedule that asks a server, and reports what was measured.
+
+Records of TVM's databases are reported, too, and taken from what a server has measured.
+"""
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
+from functools import cache
+from math import prod
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+from tvm.ir import IRModule
 from tvm.ir.utils import derived_object
+from tvm.s_tir import Schedule
 from tvm.s_tir.meta_schedule import MeasureCandidate, TuneContext
+from tvm.s_tir.meta_schedule.arg_info import ArgInfo
 from tvm.s_tir.meta_schedule.cost_model import CostModel as TvmCostModel
 from tvm.s_tir.meta_schedule.cost_model import PyCostModel
+from tvm.s_tir.meta_schedule.database import Database, TuningRecord
 from tvm.s_tir.meta_schedule.runner import RunnerResult
+from tvm.s_tir.meta_schedule.utils import shash2hex
+from tvm.s_tir.schedule import Trace
+from tvm.target import Target
 
-from hlorank import Client, Experience, Fallback, Predicted
+from hlorank import Client, ConfigFeatures, Experience, Fallback, Graph, Predicted
 from hlorank.tuners.proposals import result_of
-from hlorank.tuners.tvm_records import Task, add_known, experience_of, report_database, task_of
-from hlorank.tuners.tvm_trace import Columns, columns_of, results_of
+from hlorank.tuners.tvm_trace import (
+    AXES,
+    COLUMNS,
+    FEATURE_SET,
+    LEVELS,
+    LOCATIONS,
+    SPLITS,
+    SUMS,
+    Columns,
+    Reading,
+    columns_of,
+    kind_of,
+    results_of,
+)
+from hlorank.wire.defaults import TARGET_BYTES
 
-__all__ = ["CostModel", "Task", "add_known", "report_database", "task_of"]
+
+class Task(NamedTuple):
+    """What is tuned, as a server keeps it."""
+
+    target: str
+    """What was measured on, and the task: each task is a target of its own."""
+    kind: str
+    """Tasks of one kind say what to expect of each other."""
 
 
 @derived_object
@@ -125,3 +159,156 @@ class CostModel(PyCostModel):
         drawn = expected + self._exploration * deviations * noise
         scores: np.ndarray = np.exp(drawn.min() - drawn)
         return scores
+
+
+def report_database(client: Client, target: str, database: Database) -> int:
+    """Reports the records of a database of TVM, and returns how many there are.
+
+    Raises:
+        RefusedError: if the server is away, or keeps no measurements.
+    """
+    tasks = defaultdict(list)
+    for record in database.get_all_tuning_records():
+        tasks[task_of(target, record.workload.mod)].append(record)
+    for task, records in tasks.items():
+        columns = [columns_of(each.trace) for each in records]
+        times = results_of(each.run_secs for each in records)
+        error = experience_of(client, task).add(columns, times)
+        if error is not None:
+            raise error
+    return sum(map(len, tasks.values()))
+
+
+def add_known(
+    client: Client,
+    target: str,
+    database: Database,
+    module: IRModule,
+    compiled_for: Target,
+    *,
+    records: int = 16,
+) -> int:
+    """Adds the fastest candidates of a task that a server has measured to a database of TVM.
+
+    A search that has the database then varies them, and the fastest one is its first answer.
+
+    Args:
+        client: The server.
+        target: What they were measured on, as for ``CostModel``.
+        database: Where they are added.
+        module: The task, whose function is ``main``.
+        compiled_for: What TVM compiles for.
+        records: The maximum number.
+
+    Returns:
+        How many were added: candidates that other sketches of this version of TVM made, or that
+        their columns do not describe in full, are left out.
+
+    Raises:
+        RefusedError: if the server is away, or keeps no measurements.
+    """
+    known = _fastest(client, target, module)
+    if not known:
+        return 0  # design spaces take time
+    context = TuneContext(module, target=compiled_for, space_generator="post-order-apply")
+    traces = [each.trace for each in context.generate_design_space()]
+    workload = database.commit_workload(module)
+    arguments = ArgInfo.from_entry_func(module)
+    added = 0
+    for columns, seconds in known:
+        if added == records:
+            break
+        trace = _replayed(context, traces, columns)
+        if trace is not None:
+            record = TuningRecord(trace, workload, [seconds], compiled_for, arguments)
+            database.commit_tuning_record(record)
+            added += 1
+    return added
+
+
+def task_of(target: str, module: IRModule) -> Task:
+    """Returns what a server keeps the measurements of a module on a target under."""
+    return Task(f"{target}, {shash2hex(module)}", kind_of(module))
+
+
+def experience_of(client: Client, task: Task, **options: Any) -> Experience[Columns]:
+    """Returns what a server keeps of a task."""
+    return Experience(client, _graph_of(task.kind), _configurations, task.target, **options)
+
+
+@cache
+def _graph_of(kind: str) -> Graph:
+    return Graph.from_feature_set(FEATURE_SET, config_columns=COLUMNS, instance=kind[:TARGET_BYTES])
+
+
+def _configurations(columns: Sequence[Columns]) -> ConfigFeatures:
+    return ConfigFeatures(np.stack(columns)[:, None, :])
+
+
+def _fastest(client: Client, target: str, module: IRModule) -> list[tuple[Columns, float]]:
+    """Returns columns and seconds of what a server has measured of a task, the fastest first."""
+    known: list[tuple[Columns, float]] = []
+    for each in experience_of(client, task_of(target, module)).kept_measurements() or ():
+        assert isinstance(each.configurations, ConfigFeatures)
+        rows = each.configurations.values()[:, 0]
+        known += [pair for pair in zip(rows, each.seconds.tolist(), strict=True) if pair[1]]
+    return sorted(known, key=lambda pair: pair[1])
+
+
+def _replayed(context: TuneContext, traces: list[Trace], columns: np.ndarray) -> Trace | None:
+    """Returns the trace of a candidate with these columns, ready to compile."""
+    for trace in traces:
+        decided = _decided(trace, dict(zip(COLUMNS, columns.astype(int).tolist(), strict=True)))
+        if decided is None:
+            continue
+        schedule = Schedule(context.mod)
+        decided.apply_to_schedule(schedule, remove_postproc=False)
+        # A location that the other decisions do not allow is changed as the trace is applied.
+        if not np.array_equal(columns_of(schedule.trace), columns):
+            continue
+        schedule.enter_postproc()
+        if all(each.apply(schedule) for each in context.space_generator.postprocs):
+            return schedule.trace.simplified(remove_postproc=False)
+    return None
+
+
+def _decided(trace: Trace, columns: dict[str, int]) -> Trace | None:
+    """Returns the trace with the decisions that columns describe; None if it has other axes."""
+    read = Reading.of(trace)
+    tiled = read.tiled
+    levels = [f"level{level}" for level in range(LEVELS)]
+    own = [[columns[f"axis{axis}_{level}"] for level in levels] for axis in range(AXES)]
+    sums = [[columns[f"sum{axis}_{level}"] for level in levels[:2]] for axis in range(SUMS)]
+    all_axes = [columns[f"axes_{level}"] for level in levels]
+    all_sums = [columns["sums_level0"], columns["sums_level1"]]
+    if not (_set(tiled.spatial, own, all_axes) and _set(tiled.summed, sums, all_sums)):
+        return None
+    for number, split in enumerate(read.splits[:SPLITS]):
+        if len(split) != 2:
+            return None
+        split[:] = [columns[f"split{number}_{part}"] for part in ("outer", "inner")]
+    for number, choice in enumerate(read.choices[:-3:-1]):
+        choice[0] = columns[f"choice{number}"] - 1
+    for number, location in enumerate(read.locations[: min(columns["locations"], LOCATIONS)]):
+        location[0] = columns[f"location{number}"]
+    for instruction, decision in read.sampled:
+        value = decision if len(decision) > 1 else decision[0]
+        trace = trace.with_decision(instruction, value, remove_postproc=True)
+    return trace
+
+
+def _set(axes: list[list[int]], own: list[list[int]], products: list[int]) -> bool:
+    """Sets the factors of axes, from the innermost one; what several have no columns of their own
+    for is one axis with more than one iteration. Returns whether their extents allow it."""
+    inner_first = axes[::-1]
+    for axis, factors in zip(inner_first, own, strict=False):
+        if prod(axis) != prod(factors):
+            return False
+        axis[:] = factors
+    others = [axis for axis in inner_first[len(own) :] if prod(axis) > 1]
+    known = [prod(level) for level in zip(*own, strict=True)]
+    left = [level // of for level, of in zip(products, known, strict=True)]
+    if len(others) == 1 and prod(left) == prod(others[0]):
+        others[0][:] = left
+        return True
+    return not others and prod(left) == 1

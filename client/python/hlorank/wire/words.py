@@ -1,7 +1,10 @@
-"""The values of the wire's enums as the words that users read, such as ``compile``."""
+"""The values of the wire's enums, such as tasks, as the words that users read."""
 
 import re
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar, get_args
+
+from hlorank.checks.arguments import one_of
+from hlorank.wire import messages
 
 if TYPE_CHECKING:  # the class of the stubs, which is generic
     from google.protobuf.internal.enum_type_wrapper import _EnumTypeWrapper as Enum
@@ -27,3 +30,19 @@ def value_of(enum: "Enum[V]", text: str) -> V:
 def _prefix(enum: "Enum[V]") -> str:
     """Returns what the names of all values begin with, such as ``MEASUREMENT_FAILURE_``."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", enum.DESCRIPTOR.name).upper() + "_"
+
+
+Task = Literal["tile", "layout", "fusion", "feature-set"]
+"""``tile``: one kernel; ``layout``: the layouts of a whole module; ``fusion``: what a whole module
+computes in one kernel; ``feature-set``: a graph of any compiler, with columns of a named set."""
+
+
+def task_value(task: Task) -> messages.Task.ValueType:
+    """Returns the wire's value of a task; raises an ArgumentError for others."""
+    return value_of(messages.Task, one_of(task, get_args(Task), "task"))
+
+
+def task_of(value: messages.Task.ValueType) -> Task | None:
+    """Returns the task with a value; None if there is none."""
+    found = word(messages.Task, value).replace("_", "-")
+    return next((task for task in get_args(Task) if task == found), None)

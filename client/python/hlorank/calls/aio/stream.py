@@ -17,13 +17,13 @@ from hlorank.checks.arguments import instance
 from hlorank.checks.errors import AnswerError, BatchTooLongError
 from hlorank.configurations import Configurations
 from hlorank.configurations.batch import Batch
-from hlorank.graphs.task import Task
 from hlorank.wire.messages import (
     RankConfigsStarted,
     RankConfigsStreamRequest,
     RankConfigsStreamResponse,
 )
 from hlorank.wire.transport import AsyncExchange
+from hlorank.wire.words import Task
 
 Exchange = AsyncExchange[RankConfigsStreamResponse]
 

@@ -10,20 +10,16 @@ from google.protobuf.message import Message
 
 from hlorank.answers.checked import Asked, check_model
 from hlorank.answers.measurements import (
+    HASH_HINT,
     MeasurementsPage,
     Reported,
     checked_hash,
-    delete_message,
-    delete_reporter_message,
-    list_message,
     page_of,
-    report_message,
 )
 from hlorank.answers.models import (
     Comparison,
     Model,
     ModelReference,
-    compare_message,
     comparison_of,
     model_of,
     model_reference,
@@ -31,7 +27,15 @@ from hlorank.answers.models import (
 from hlorank.answers.ranking import CachedGraph, Ranking, cached_graph_of, checked_graph_hash
 from hlorank.answers.suggestions import Source, Suggestions, Wanted, suggestions_of
 from hlorank.calls.sync.stream import RankStream, next_part
-from hlorank.checks.arguments import flag, instance, message_size, seconds, text, whole_number
+from hlorank.checks.arguments import (
+    content,
+    flag,
+    instance,
+    message_size,
+    seconds,
+    text,
+    whole_number,
+)
 from hlorank.checks.errors import AnswerError, ArgumentError, PreconditionError, RefusedError
 from hlorank.configurations import Configurations
 from hlorank.configurations.adapt import Adapt
@@ -233,8 +237,19 @@ class Calls:
         _check_graph(graph)
         instance(measurements, Adapt, "measurements", "an Adapt")
 
+        sent = measurements.message
+
         def request(source: messages.Graph) -> bytes:
-            return report_message(source, measurements).SerializeToString()
+            report = messages.ReportMeasurementsRequest(
+                graph=source,
+                target=sent.target,
+                batch=sent.batch if sent.HasField("batch") else None,
+                seconds=sent.seconds,
+                repeats=sent.repeats,
+                failures=sent.failures,
+                ids=sent.ids,
+            )
+            return report.SerializeToString()
 
         answer = self._ask_about(graph, _REPORT, request, self._deadline(timeout))
         reported = Reported(answer.accepted, answer.known, checked_graph_hash(answer.graph_hash))
@@ -260,8 +275,13 @@ class Calls:
         Raises:
             ArgumentError: if ``graph_hash`` is None, as ``Graph.hash`` is before any answer.
         """
-        request = list_message(target, graph_hash, after).SerializeToString()
-        return page_of(self._call(_LIST, request, self._deadline(timeout)))
+        request = messages.ListMeasurementsRequest(
+            target=text(target, "target"),
+            graph_hash=checked_hash(graph_hash),
+            page_token=content(after, "after", "the bytes of next of the page before"),
+        )
+        deadline = self._deadline(timeout)
+        return page_of(self._call(_LIST, request.SerializeToString(), deadline))
 
     def get_measured_graph(
         self, target: str, graph_hash: bytes, *, timeout: float | str | None = None
@@ -296,7 +316,14 @@ class Calls:
             ArgumentError: if ``graph_hash`` is empty or None, as ``Graph.hash`` is until a call was
                 answered.
         """
-        return self._delete(delete_message(target, graph_hash), timeout)
+        found = b"" if graph_hash is None else checked_hash(graph_hash)
+        if not found:
+            hint = f"{HASH_HINT}; delete_target deletes the measurements of all graphs"
+            raise ArgumentError(f"graph_hash is {graph_hash!r}: {hint}")
+        request = messages.DeleteMeasurementsRequest(
+            target=text(target, "target"), graph_hash=found
+        )
+        return self._delete(request, timeout)
 
     def delete_target(self, target: str, *, timeout: float | str | None = None) -> int:
         """Deletes the measurements of all graphs on a target.
@@ -318,7 +345,11 @@ class Calls:
         Raises:
             ArgumentError: if ``reporter`` is empty.
         """
-        return self._delete(delete_reporter_message(reporter, target), timeout)
+        name = text(reporter, "reporter")
+        if not name:
+            raise ArgumentError("reporter is empty: list_measurements has the reporters")
+        request = messages.DeleteMeasurementsRequest(reporter=name, target=text(target, "target"))
+        return self._delete(request, timeout)
 
     def rank_stream(
         self,
@@ -385,8 +416,13 @@ class Calls:
         Raises:
             RefusedError: if the call ends with an error status.
         """
-        request = compare_message(first, second, target).SerializeToString()
-        return comparison_of(self._call(_COMPARE, request, self._deadline(timeout)))
+        request = messages.CompareModelsRequest(
+            first=model_reference(first).selector(),
+            second=model_reference(second).selector(),
+            target=text(target, "target"),
+        )
+        deadline = self._deadline(timeout)
+        return comparison_of(self._call(_COMPARE, request.SerializeToString(), deadline))
 
     def close(self) -> None:
         """Closes the connection and cancels calls in flight."""

@@ -12,8 +12,7 @@ from typing import Generic, TypeVar
 from hlorank.answers.adaptation import Adaptation
 from hlorank.answers.measurements import GraphMeasurements
 from hlorank.answers.models import ModelReference, model_reference
-from hlorank.answers.predicted import Predicted, distinct_first, predicted_of
-from hlorank.answers.ranking import Ranking
+from hlorank.answers.ranking import Predicted, Ranking, distinct_first, predicted_of
 from hlorank.answers.suggestions import Wanted
 from hlorank.calls.fallback import Fallback
 from hlorank.calls.kept import Kept

@@ -1,21 +1,21 @@
 # Generated from search.py of ``aio``: change that one.
 """The search for a fast configuration of a space."""
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from hlorank.answers.adaptation import Adaptation
 from hlorank.answers.models import ModelReference
 from hlorank.answers.ranking import Ranking
 from hlorank.answers.tables import table
 from hlorank.calls.fallback import Fallback
-from hlorank.calls.progress import progress
 from hlorank.calls.sync.calls import Calls
 from hlorank.calls.sync.experience import Experience
 from hlorank.checks.arguments import instance, number, whole_number, wrong
 from hlorank.checks.errors import ArgumentError
 from hlorank.configurations.adapt import Result
-from hlorank.spaces.parameter import Value
-from hlorank.spaces.space import Configuration, Space
+from hlorank.spaces.space import Configuration, Space, Value
 from hlorank.wire.transport import SyncLock
 
 
@@ -165,7 +165,7 @@ class SpaceSearch:
         total = whole_number(measurements, "measurements", least=1)
         if not callable(measure):
             raise wrong("measure", measure, "a function of a configuration")
-        with progress(total) as show:
+        with _progress(total) as show:
             try:
                 for made in range(1, total + 1):
                     for configuration in self.suggest():
@@ -184,3 +184,22 @@ class SpaceSearch:
         rows = [] if best is None else [*best[0].items(), ("seconds", best[1])]
         title = f"Search of {self.space.name!r} on {self._experience.kept.target!r}, the best:"
         return table(title, ("parameter", "value"), rows, len(rows))
+
+
+@contextmanager
+def _progress(measurements: int) -> Iterator[Callable[[int, float | None], None]]:
+    """Writes over and over one line to standard error, if that is a terminal: how many measurements
+    are made, and the shortest time."""
+    if not sys.stderr.isatty():
+        yield lambda made, seconds: None
+        return
+
+    def show(made: int, seconds: float | None) -> None:
+        fastest = "nothing ran yet" if seconds is None else f"fastest {seconds:.6g} s"
+        sys.stderr.write(f"\r{made} of {measurements} measured, {fastest}\x1b[K")
+        sys.stderr.flush()
+
+    try:
+        yield show
+    finally:
+        sys.stderr.write("\n")
