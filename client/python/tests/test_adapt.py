@@ -23,25 +23,6 @@ def test_a_call_and_a_stream_are_adapted_alike(server, tile_graph):
     assert ranking.log_sd.tolist() == streamed.log_sd.tolist()
 
 
-def test_nothing_measured_changes_nothing(server, tile_graph):
-    with Client(server) as client:
-        before = client.rank(tile_graph.graph, TILES)
-        ranking = client.rank(tile_graph.graph, TILES, adapt=Adapt("some target"))
-    assert before.adaptation is None and not ranking.adaptation.adapted
-    assert ranking.best_scores.tolist() == before.best_scores.tolist()
-    assert len(ranking.predicted_seconds) == 0
-
-
-def test_a_failure_is_ranked_last_and_impossible_times_are_rejected(server, tile_graph):
-    failed = Adapt("x", TILES, [*SECONDS[:3], 0], failures=[None, None, None, "crash"])
-    with Client(server) as client:
-        assert client.rank(tile_graph.graph, TILES, adapt=failed).best[-1] == 3
-        with pytest.raises(InvalidRequestError, match=r"adapt.seconds\[3\]"):
-            client.rank(tile_graph.graph, TILES, adapt=Adapt("x", TILES, [*SECONDS[:3], -1]))
-    with pytest.raises(ValueError, match="one of compile, crash"):
-        _ = Adapt("x", TILES, SECONDS, failures=["fire"] * 4).message
-
-
 def test_what_to_measure_next_is_suggested(server, tile_graph):
     measured = Adapt("some target", Tiles(output_bounds=[[1, 64], [2, 64], [4, 64]]), SECONDS[:3])
     with Client(server) as client:
@@ -75,11 +56,3 @@ def test_combinations_of_layouts_are_suggested(server, layout_graph, tile_graph)
         assert client.suggest(layout_graph.graph, candidates).combinations is None
         with pytest.raises(InvalidRequestError, match="a tile belongs to a whole kernel"):
             client.suggest(tile_graph.graph, TILES, source="segments")
-
-
-def test_a_ranking_says_how_far_it_can_be_trusted(server, tile_graph):
-    with Client(server) as client:
-        unknown = client.rank(tile_graph.graph, TILES).confidence
-        measured = client.rank(tile_graph.graph, TILES, adapt=ADAPT)
-    assert unknown is None or unknown.expected_tau is None, "the tiles are not IREE's"
-    assert measured.adaptation.learned_configs == 4 and measured.adaptation.pool is None

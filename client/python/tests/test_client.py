@@ -77,14 +77,6 @@ def test_a_named_version_answers(server, layout_graph):
     assert str(ranking.model) == named
 
 
-def test_text_and_protobuf_of_one_module_are_one_graph(server):
-    with Client(server) as client:
-        text = client.put_graph(Graph.from_file(TEXT))
-        module = client.put_graph(Graph.from_file(MODULE))
-    assert text.nodes == module.nodes == 109
-    assert len(text.configurable_nodes) == len(module.configurable_nodes) == 14
-
-
 def test_a_cached_graph_tells_its_slots(server, layout_graph):
     graph = fresh(layout_graph)
     with Client(server) as client:
@@ -115,11 +107,6 @@ def test_a_refusal_says_what_is_wrong(server, layout_graph):
     assert (error.reason, error.retry_after) == ("WRONG_COUNT", None)
     assert error.fields == ("delta_layout_configs",)
     assert str(error).endswith("(field `delta_layout_configs`, INVALID_ARGUMENT, WRONG_COUNT)")
-
-
-def test_text_that_is_broken_is_refused_with_its_place(server):
-    with Client(server) as client, pytest.raises(InvalidRequestError, match="line 1"):
-        client.put_graph(Graph.from_hlo_text("HloModule broken, {"))
 
 
 def batches(measured):
@@ -213,11 +200,6 @@ def test_a_deadline_of_0_has_passed(server, tile_graph):
         with pytest.raises(DeadlineError):
             client.list_models()
         assert client.list_models(timeout=10)
-
-
-def test_an_address_of_another_scheme_is_refused():
-    with pytest.raises(ValueError, match="only http:// and https:// are supported"):
-        Client("ftp://127.0.0.1:7070")
 
 
 def test_http_before_an_address_is_fine(server):

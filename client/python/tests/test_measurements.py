@@ -14,8 +14,6 @@ from hlorank import (
     Graph,
     InvalidRequestError,
     Layouts,
-    PreconditionError,
-    RefusedError,
     Tiles,
 )
 
@@ -106,17 +104,6 @@ def test_pages_follow_each_other(keeping, tile_graph):
         sizes.append(sum(len(graph.ids) for graph in page.graphs))
         after = page.next
     assert sizes == [1000, 1000, 500]
-
-
-def test_refusals_have_their_reason(keeping, server, tile_graph):
-    client, _ = keeping
-    client.report_measurements(tile_graph.graph, Adapt(TARGET, TILES, SECONDS, ids=[b"a"] * 4))
-    changed = Adapt(TARGET, TILES, [1, *SECONDS[1:]], ids=[b"a"] * 4)
-    with pytest.raises(RefusedError, match="give every measurement an id") as refused:
-        client.report_measurements(tile_graph.graph, changed)
-    assert refused.value.reason == "MEASUREMENT_CHANGED"
-    with Client(server) as without, pytest.raises(PreconditionError, match="--measurements"):
-        without.report_measurements(tile_graph.graph, changed)
 
 
 def test_graphs_come_back_as_they_were_measured(keeping, tile_graph, layout_graph):

@@ -1,6 +1,6 @@
 import pytest
 
-from hlorank import Client, InvalidRequestError, ModelReference, NotFoundError
+from hlorank import Client, ModelReference
 
 
 @pytest.mark.parametrize("text", ["tile-iree-cpu", "layout-xla-cpu@3", "a@stable", "b@canary"])
@@ -26,15 +26,3 @@ def test_a_server_tells_its_models(server):
     assert serving.default_for_task and serving.rejection is None
     assert len(serving.digest) == 32 and serving.measured_quality
     assert serving.state_since.utcoffset().total_seconds() == 0
-
-
-def test_a_model_that_is_not_there_is_told(server, layout_graph, tile_graph):
-    with Client(server) as client:
-        with pytest.raises(NotFoundError, match="no model is named `none`"):
-            client.get_model("none")
-        with pytest.raises(NotFoundError) as refused:
-            client.rank(layout_graph.graph, layout_graph.configurations, model="layout-xla-cpu@999")
-        assert refused.value.reason == "MODEL_NOT_FOUND"
-        with pytest.raises(InvalidRequestError) as refused:
-            client.rank(tile_graph.graph, tile_graph.configurations, model="layout-xla-cpu")
-        assert refused.value.reason == "MODEL_TASK_MISMATCH"

@@ -64,8 +64,3 @@ def test_a_server_that_is_not_trusted_is_not_called(secured):
         client = Client(address, retries=0, timeout=10, token=TOKEN)
         with client, pytest.raises(UnavailableError):
             client.list_models()
-
-
-def test_credentials_need_tls(credentials):
-    with pytest.raises(ValueError, match=r"https://127\.0\.0\.1:7070"):
-        Client("http://127.0.0.1:7070", credentials=credentials)

@@ -199,15 +199,6 @@ def test_both_clients_search_alike(empty):
     assert asyncio.run(search(empty)) == (again.best, ranking.best.tolist())
 
 
-def test_before_any_measurement_nothing_is_known(empty):
-    with Client(empty) as client:
-        search = client.search(SPACE, "nothing")
-        ranking = search.rank(top_k=3)
-        assert search.best is None and search.adaptation.rests_on == ()
-    assert ranking.best.tolist() == [0, 1, 2] and not ranking.best_scores.any()
-    assert ranking.model is None and ranking.unit is None
-
-
 def test_what_was_suggested_or_measured_is_not_suggested_again(empty):
     with Client(empty) as client:
         search = client.search(SPACE, "every configuration")
@@ -219,15 +210,6 @@ def test_what_was_suggested_or_measured_is_not_suggested_again(empty):
         rest = search.suggest(64)
         assert sorted(map(SPACE.number, [*first, *rest])) == list(range(len(SPACE)))
         assert search.suggest() == []
-
-
-def test_a_failure_is_ranked_last(empty):
-    with Client(empty) as client:
-        search = client.search(SPACE, "failing")
-        for number in range(0, 20, 4):
-            search.report(number, seconds_of(SPACE[number]))
-        search.report(fastest(), failure="wrong_result")
-        assert search.rank(top_k=0).best[-1] == fastest()
 
 
 def test_threads_that_share_a_search_measure_different_configurations(empty):
@@ -264,19 +246,6 @@ def test_the_predicted_best_is_where_a_later_search_begins(store):
         assert later.predicted_best() == SPACE[fastest()] and later.suggest() == []
 
 
-def test_instances_of_a_space_share_no_measurements(store):
-    def space(instance):
-        return Space("copy", {"tile": [1, 2, 4, 8]}, instance=instance)
-
-    with Client(store) as client:
-        small, large = space("small"), space("large")
-        for number in range(4):
-            client.search(small, TARGET).report(number, 0.1 + number)
-        assert client.search(small, TARGET).rank().adaptation.measured_configs == 4
-        assert client.search(large, TARGET).rank().adaptation.measured_configs == 0
-    assert small.graph.hash != large.graph.hash
-
-
 def test_another_board_says_what_to_expect_and_the_answer_lists_it(store):
     with Client(store) as client:
         others = {"board of 16": 16, "board of 8": 8}
@@ -296,12 +265,3 @@ def test_another_board_says_what_to_expect_and_the_answer_lists_it(store):
         assert source.target == "board of 16" and source.used and source.refusal == ""
         assert named.adaptation.rests_on == ("other_targets",)
         assert {source.target for source in every.adaptation.sources} >= set(others)
-
-
-def test_a_space_whose_columns_differ_from_those_of_a_model_is_refused():
-    with run_server() as address, Client(address) as client:
-        model = next(each for each in client.list_models() if each.feature_set is not None)
-        space = Space(model.feature_set.name, {"tile": [1, 2]})
-        with pytest.raises(RefusedError) as error:
-            client.search(space, TARGET).suggest()
-    assert error.value.reason == "FEATURE_SET_MISMATCH"

@@ -181,23 +181,6 @@ def test_what_cannot_begin_says_why_and_ends_with_1(script, capsys, arguments, w
     assert err.startswith("error: ") and words in err and "Traceback" not in err
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["xla", "x.hlo", "--measurements=0"],
-        ["xla", "x.hlo", "--minutes=-1"],
-        ["xla", "x.hlo", "--minutes=nan"],
-        ["xla", "x.hlo", "--seed=-1"],
-        ["xla", "x.hlo", "--threads=-1"],
-        ["xla", "x.hlo", "--model=layout-xla-cpu@0"],
-    ],
-)
-def test_wrong_arguments_end_with_2(capsys, arguments):
-    code, _, err = run(capsys, *arguments)
-    assert code == 2 and "usage: hlorank-tune" in err
-
-
 def test_a_folder_of_another_search_is_left_alone(script, capsys):
     arguments = ("xla", f"{script}:matmul", "--without-model", "--measurements=2", "--out=out")
     run(capsys, *arguments)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -199,21 +198,6 @@ def test_candidates_are_written_read_and_sent_as_they_are(problem):
     assert problem.graph.whole().task == 3
 
 
-IDENTITY = """
-import sys
-sys.path.insert(0, {here!r})
-from programs import smoothing
-from hlorank_tune.xla.fusions import FusionProblem
-print(FusionProblem(smoothing()).identity())
-"""
-
-
-def test_a_program_is_the_same_one_in_every_process(problem):
-    script = IDENTITY.format(here=os.path.dirname(__file__))
-    told = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=True)
-    assert told.stdout.decode().strip() == problem.identity()
-
-
 def test_what_has_no_fusions_says_so(monkeypatch):
     with pytest.raises(HlorankError, match="'product' has no fusions to choose: none of its"):
         FusionProblem(product())
@@ -287,11 +271,6 @@ def test_what_cannot_begin_says_why_and_ends_with_1(script, capsys, arguments, w
     name, *flags = arguments
     code, out, err = run_command(capsys, "xla", f"{script}:{name}", *flags)
     assert (code, out) == (1, "") and err.startswith("error: ") and words in err
-
-
-def test_fusions_belong_to_xla(capsys):
-    code, _, err = run_command(capsys, "iree", "x.mlir", "--fusion")
-    assert code == 2 and "unrecognized arguments: --fusion" in err
 
 
 def test_fusions_are_searched_with_a_server(fusion_server, tmp_path):

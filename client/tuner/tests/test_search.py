@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("jax", reason="jax is not installed")
 
 import jax
-from programs import convnet, hurry, product, short
+from programs import convnet, hurry, product, short, smoothing
 from programs import tune_layouts as tune
 from servers import run_server
 
@@ -23,10 +23,8 @@ from hlorank_tune.measure.schema import HloModuleProto
 from hlorank_tune.measure.workers import Worker
 from hlorank_tune.run import read_run
 from hlorank_tune.server import Predictor
-from hlorank_tune.xla import LayoutCompiler, Program
+from hlorank_tune.xla import FusionCompiler, LayoutCompiler, Program
 from hlorank_tune.xla.layouts import LayoutProblem
-
-NOWHERE = "127.0.0.1:1"
 
 
 @pytest.fixture(autouse=True)
@@ -115,12 +113,6 @@ def test_what_was_predicted_too_late_is_not_measured(server, tmp_path, monkeypat
 
 def test_no_measurements_are_the_default(tmp_path):
     assert_ended(tune(convnet(), None, tmp_path, short(measurements=0)), tmp_path, 1)
-
-
-def test_a_server_that_is_not_there_is_an_error_before_anything_is_measured(tmp_path):
-    with pytest.raises(ServerError, match=r"127\.0\.0\.1:1.*start a server.*--without-model"):
-        tune(convnet(), NOWHERE, tmp_path, short())
-    assert len(lines(tmp_path)) == 1 and not (tmp_path / "worker.log").exists()
 
 
 @pytest.mark.parametrize(
@@ -300,16 +292,17 @@ def test_a_candidate_is_read_as_it_was_written(program):
 IDENTITY = """
 import sys
 sys.path.insert(0, {here!r})
-from programs import convnet
-from hlorank_tune.xla.layouts import LayoutProblem
-print(LayoutProblem(convnet()).identity())
+from programs import convnet, smoothing
+from hlorank_tune.xla import FusionCompiler, LayoutCompiler
+print(LayoutCompiler(convnet()).identity(), FusionCompiler(smoothing()).identity())
 """
 
 
 def test_a_program_is_the_same_one_in_every_process():
     script = IDENTITY.format(here=os.path.dirname(__file__))
     told = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=True)
-    assert told.stdout.decode().strip() == LayoutProblem(convnet()).identity()
+    own = LayoutCompiler(convnet()).identity(), FusionCompiler(smoothing()).identity()
+    assert told.stdout.decode().strip() == " ".join(map(str, own))
 
 
 def test_a_candidate_that_cannot_be_lowered_is_a_row(tmp_path, monkeypatch):

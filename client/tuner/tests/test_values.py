@@ -21,7 +21,7 @@ def refusal(capsys, *arguments):
             for v in ("0", "1.5", "x", "1_0", "")
         ),
         *(("--seed", v, "is not a whole number from 0") for v in ("-1", "1e3", "9" * 30)),
-        ("--threads", "two", "is not a whole number from 0"),
+        *(("--threads", v, "is not a whole number from 0") for v in ("two", "-1")),
         ("--predictions", "0", "is not a whole number from 1"),
         ("--top-k", "0", "is not a whole number from 1"),
         *(
@@ -44,6 +44,8 @@ def test_the_error_names_the_flag_and_what_is_expected(capsys, flag, value, reas
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
+        ([], "name what to tune for: xla, iree; or report"),
+        (["iree", "step.mlir", "--fusion"], "unrecognized arguments: --fusion"),
         (["iree", "step.mlir", "--threads=2"], "unrecognized arguments: --threads=2"),
         (
             ["xla", "step.hlo", "--without-model", "--model=a"],

@@ -11,7 +11,6 @@ from hlorank_tune.iree.hlo_text import Node, UnsupportedDispatch, Writer, braces
 
 _LOAD = "iree_tensor_ext.dispatch.tensor.load"
 _STORE = "iree_tensor_ext.dispatch.tensor.store"
-_DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
 def kernel_hlo(function: ir.Operation, name: str) -> str:
@@ -99,52 +98,6 @@ def _reshape(write: Writer, operation: Any, node_of: NodeOf) -> list[Node]:
     return [write.reshape(node_of(operation.operands[0]), _kind(operation.results[0])[1])]
 
 
-def _static(operation: Any, name: str) -> list[int]:
-    numbers = list(ir.DenseI64ArrayAttr(operation.attributes[name]))
-    if _DYNAMIC in numbers:
-        raise UnsupportedDispatch(operation.name, f"the attribute {name} is not static")
-    return numbers
-
-
-def _slice(write: Writer, operation: Any, node_of: NodeOf) -> list[Node]:
-    parts = [_static(operation, f"static_{part}") for part in ("offsets", "sizes", "strides")]
-    bounds = [(o, o + (n - 1) * s + 1, s) for o, n, s in zip(*parts, strict=True)]
-    part = write.slice(node_of(operation.operands[0]), bounds)
-    return [write.reshape(part, _kind(operation.results[0])[1])]
-
-
-def _insert(write: Writer, operation: Any, node_of: NodeOf) -> list[Node]:
-    if set(_static(operation, "static_strides")) - {1}:
-        raise UnsupportedDispatch(operation.name, "the strides are not 1")
-    part = write.reshape(node_of(operation.operands[0]), _static(operation, "static_sizes"))
-    whole = node_of(operation.operands[1])
-    starts = [write.constant("s32", n) for n in _static(operation, "static_offsets")]
-    result = (whole.element, whole.shape)
-    return [write.add("dynamic-update-slice", result, [whole, part, *starts])]
-
-
-def _pad(write: Writer, operation: Any, node_of: NodeOf) -> list[Node]:
-    low = _static(operation, "static_low")
-    high = _static(operation, "static_high")
-    fill = node_of(list(operation.regions[0].blocks[0].operations)[-1].operands[0])
-    text = ", padding=" + "x".join(f"{a}_{b}" for a, b in zip(low, high, strict=True))
-    return [
-        write.add("pad", _kind(operation.results[0]), [node_of(operation.operands[0]), fill], text)
-    ]
-
-
-def _concatenate(write: Writer, operation: Any, node_of: NodeOf) -> list[Node]:
-    parts = [node_of(operand) for operand in operation.operands]
-    text = f", dimensions={{{operation.attributes['dim'].value}}}"
-    return [write.add("concatenate", _kind(operation.results[0]), parts, text)]
-
-
-def _extract(write: Writer, operation: Any, node_of: NodeOf) -> list[Node]:
-    if len(operation.operands) > 1:
-        raise UnsupportedDispatch(operation.name, "a single element of an array is read")
-    return [node_of(operation.operands[0])]
-
-
 def _softmax(write: Writer, operation: Any, node_of: NodeOf) -> list[Node]:
     node = node_of(operation.operands[0])
     dimension = operation.attributes["dimension"].value
@@ -168,10 +121,5 @@ _CONVERSIONS: dict[str, Callable[[Writer, Any, NodeOf], list[Node]]] = {
     "tensor.empty": _zeros,
     "tensor.expand_shape": _reshape,
     "tensor.collapse_shape": _reshape,
-    "tensor.extract_slice": _slice,
-    "tensor.insert_slice": _insert,
-    "tensor.pad": _pad,
-    "tensor.concat": _concatenate,
-    "tensor.extract": _extract,
     "linalg.softmax": _softmax,
 }

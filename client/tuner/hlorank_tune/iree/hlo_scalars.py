@@ -24,8 +24,7 @@ OPCODES = {
 """Operations that are one instruction on the same operands."""
 
 _CONVERSIONS = "extf truncf sitofp fptosi extsi trunci index_cast"
-_UNSIGNED_CONVERSIONS = "extui uitofp fptoui index_castui"
-_UNSIGNED = {"maxui": "maximum", "minui": "minimum", "divui": "divide", "remui": "remainder"}
+_UNSIGNED_CONVERSIONS = "extui uitofp"
 _INTEGER_ORDER = ["EQ", "NE", "LT", "LE", "GT", "GE", "LT", "LE", "GT", "GE"]
 _FLOAT_ORDER = {1: "EQ", 2: "GT", 3: "GE", 4: "LT", 5: "LE", 13: "NE"}
 _NEGATED_FLOAT_ORDER = {9: "LE", 10: "LT", 11: "GE", 12: "GT"}
@@ -66,33 +65,13 @@ def _convert(write: Writer, operation: Any, operands: Sequence[Node]) -> Node:
 
 
 def _convert_unsigned(write: Writer, operation: Any, operands: Sequence[Node]) -> Node:
-    result = _result(operation)
-    if operation.name == "arith.fptoui":
-        return _signed(write, write.convert(operands[0], "u" + result[1:]))
-    return write.convert(_unsigned(write, operands[0]), result)
-
-
-def _on_unsigned(write: Writer, operation: Any, operands: Sequence[Node]) -> Node:
-    if str(operation.results[0].type) == "index":  # never negative
-        return write.like(_UNSIGNED[operation.name[6:]], operands)
-    numbers = [_unsigned(write, operand) for operand in operands]
-    return _signed(write, write.like(_UNSIGNED[operation.name[6:]], numbers))
+    return write.convert(_unsigned(write, operands[0]), _result(operation))
 
 
 def _unsigned(write: Writer, node: Node) -> Node:
-    return _bits(write, node, "u" + node.element[1:]) if node.element != "pred" else node
-
-
-def _signed(write: Writer, node: Node) -> Node:
-    return _bits(write, node, "s" + node.element[1:]) if node.element != "pred" else node
-
-
-def _bits(write: Writer, node: Node, element: str) -> Node:
-    return write.add("bitcast-convert", (element, node.shape), [node])
-
-
-def _bitcast(write: Writer, operation: Any, operands: Sequence[Node]) -> Node:
-    return _bits(write, operands[0], _result(operation))
+    if node.element == "pred":
+        return node
+    return write.add("bitcast-convert", ("u" + node.element[1:], node.shape), [node])
 
 
 def _compare_integers(write: Writer, operation: Any, operands: Sequence[Node]) -> Node:
@@ -126,17 +105,10 @@ def _copysign(write: Writer, operation: Any, operands: Sequence[Node]) -> Node:
     return write.like("multiply", [size, sign])
 
 
-def _multiply_add(write: Writer, operation: Any, operands: Sequence[Node]) -> Node:
-    return write.like("add", [write.like("multiply", operands[:2]), operands[2]])
-
-
 _SPECIAL: dict[str, Callable[[Writer, Any, Sequence[Node]], Node]] = {
     **{f"arith.{name}": _convert for name in _CONVERSIONS.split()},
     **{f"arith.{name}": _convert_unsigned for name in _UNSIGNED_CONVERSIONS.split()},
-    **{f"arith.{name}": _on_unsigned for name in _UNSIGNED},
-    "arith.bitcast": _bitcast,
     "arith.cmpi": _compare_integers,
     "arith.cmpf": _compare_floats,
     "math.copysign": _copysign,
-    "math.fma": _multiply_add,
 }

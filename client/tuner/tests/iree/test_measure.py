@@ -44,7 +44,7 @@ def test_the_default_and_tiles_have_run_times_and_equal_results(worker, modules)
 
 
 def test_a_dispatch_computes_its_product(modules):
-    run = LOADER.load(modules[0])
+    run = DispatchLoader(product().bindings).load(modules[0])
     a, b, c = (view.view("f4") for view in run.results())
     np.testing.assert_allclose(
         c.reshape(24, 48), a.reshape(24, 32) @ b.reshape(32, 48), rtol=1e-5, atol=1e-6
