@@ -93,28 +93,40 @@ class Loops:
         )
 
     def _extracted(self, operation: Any) -> Spread:
-        """Reads an array at a computed index: a gather."""
+        """Reads an array at computed indices: a gather."""
         table = self._node_of(operation.operands[0])
         indices = [self._value(index) for index in list(operation.operands)[1:]]
-        started = [
-            i
-            for i, (index, size) in enumerate(zip(indices, table.shape, strict=True))
-            if index.node.opcode != "iota" or index.node.shape != (size,) or len(index.axes) != 1
-        ]
+        whole = [self._is_whole(v, n) for v, n in zip(indices, table.shape, strict=True)]
+        started = [i for i, all_ in enumerate(whole) if not all_]
+        kept = [i for i, all_ in enumerate(whole) if all_]
         if not started:
-            return Spread(table, tuple(index.axes[0] for index in indices))
-        start = indices[started[0]]
-        kept = [index.axes[0] for i, index in enumerate(indices) if i not in started]
-        if len(started) > 1 or set(start.axes) & set(kept):
-            reason = "several indices are computed, or they are not independent"
-            raise UnsupportedDispatch(operation.name, reason)
-        result = (*start.axes, *kept)
+            axes = tuple(value.axes[0] for value in indices)
+            return Spread(table, axes)
+        nodes, axes = joined(self._write, [indices[i] for i in started], self._out)
+        if set(axes) & {indices[i].axes[0] for i in kept}:
+            raise UnsupportedDispatch(operation.name, "the indices are not independent")
+        return self._gather(table, nodes, (axes, [(i, indices[i].axes[0]) for i in kept], started))
+
+    def _is_whole(self, index: Spread, size: int) -> bool:
+        return index.node.opcode == "iota" and index.node.shape == (size,) and len(index.axes) == 1
+
+    def _gather(self, table: Node, starts: list[Node], places: tuple) -> Spread:
+        axes, kept, started = places
+        shape = starts[0].shape
+        if len(starts) > 1:
+            columns = [self._write.reshape(start, (*shape, 1)) for start in starts]
+            text = f", dimensions={{{len(shape)}}}"
+            start = self._write.add("concatenate", ("s32", (*shape, len(starts))), columns, text)
+        else:
+            start = starts[0]
+        vector = len(shape)
+        result = (*axes, *(axis for _, axis in kept))
         sizes = [1 if i in started else n for i, n in enumerate(table.shape)]
-        text = f", offset_dims={braces(range(len(start.axes), len(result)))}"
+        text = f", offset_dims={braces(range(len(axes), len(result)))}"
         text += f", collapsed_slice_dims={braces(started)}, start_index_map={braces(started)}"
-        text += f", index_vector_dim={len(start.axes)}, slice_sizes={braces(sizes)}"
+        text += f", index_vector_dim={vector}, slice_sizes={braces(sizes)}"
         kind = (table.element, self._nest.shape(result))
-        return Spread(self._write.add("gather", kind, [table, start.node], text), result)
+        return Spread(self._write.add("gather", kind, [table, start], text), result)
 
     def _outs_of(self, value: Any) -> set[Any]:
         """Returns the accumulators that a scalar of the body depends on."""
