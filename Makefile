@@ -49,7 +49,7 @@ test: test-rust test-doc test-python ## run every test that needs neither torch 
 
 lint: lint-rust lint-deny lint-proto lint-python ## check formatting, lints, dependencies and protos
 
-bench: setup build $(PYTHON_READY) ## run every benchmark and print the figures (ARGS=reading picks one)
+bench: setup build $(PYTHON_READY) ## run every benchmark and print the figures (ARGS=engine picks one)
 	cargo bench --workspace $(LOCKED) --bench '$(or $(ARGS),*)'
 	@python3 tests/print_figures.py target/figures
 

@@ -1,4 +1,4 @@
-"""Prints the figures that benchmarks and tests wrote as one table.
+"""Prints the figures that benchmarks wrote as one table.
 
 Usage: print_figures.py FOLDER
 """
@@ -16,7 +16,7 @@ def main(folder: str) -> None:
         json.loads(path.read_text()) for path in sorted(Path(folder).glob("*.json"))
     ]
     if not figures:
-        print(f"no figures in {folder}; `make bench` and `make test` measure them")
+        print(f"no figures in {folder}; `make bench` measures them")
         return
     rows = [
         COLUMNS,

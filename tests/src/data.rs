@@ -42,13 +42,14 @@ pub fn shared(path: &str) -> Option<PathBuf> {
     if found.exists() {
         return Some(found);
     }
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    // Not `eprintln!`, whose output the test harness captures.
-    let _ = writeln!(
-        io::stderr(),
-        "skipped: {test} needs {path} in the folder that HLORANK_SHARED names"
-    );
+    skipped(&format!("{path} in the folder that HLORANK_SHARED names"));
     None
+}
+
+/// Prints what a test needs that is skipped. Not with `eprintln!`, whose output the test harness captures.
+pub fn skipped(needed: &str) {
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    let _ = writeln!(io::stderr(), "skipped: {test} needs {needed}");
 }
 
 /// Returns the names of the modules in a folder without extensions, ascending.

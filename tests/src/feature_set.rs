@@ -11,14 +11,14 @@ use hlorank_graph::{
     Configurations, Digest, FeatureGraph, Graph, GraphSource, Limits, MeasuredGraph, Measurements,
     NamedFeatureSet, NodeFeatureBatch,
 };
-use hlorank_proto::onnx::{GraphProto, ModelProto, OperatorSetIdProto};
+use hlorank_proto::onnx::GraphProto;
 use npyz::{AutoSerialize, WriteOptions, WriterBuilder as _, npz::file_name_from_array_name};
 use prost::Message as _;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
-use crate::onnx::{FLOAT32, INT64, floats, integer, integers, node, value};
+use crate::onnx::{FLOAT32, INT64, floats, integer, integers, model_of, node, value};
 
 /// A model of a feature set. The score of a configuration is a sum over nodes and edges: with `g(n)` the weighted features of
 /// node n and `v(n)` its weighted configuration columns, `Σ g(n) v(n)` over nodes, and `Σ g(producer) v(consumer)` over edges.
@@ -173,17 +173,7 @@ impl FeatureSetModel {
             output: vec![value("score", FLOAT32, 1, 0)],
             ..GraphProto::default()
         };
-        let operators = OperatorSetIdProto {
-            domain: String::new(),
-            version: 13,
-        };
-        let model = ModelProto {
-            ir_version: 8,
-            graph: Some(graph),
-            opset_import: vec![operators],
-            functions: vec![],
-        };
-        model.encode_to_vec()
+        model_of(graph).encode_to_vec()
     }
 
     /// Two golden cases: a graph with edges and several chunks, and a single node.

@@ -34,7 +34,7 @@ mod synthetic;
 
 pub use answering::{AnsweringServer, Answers, valid_ranking};
 pub use artifacts::{Artifacts, golden_cases};
-pub use data::{HLO_FIXTURES, fixture, modules, onnxruntime, repository, shared, texts};
+pub use data::{HLO_FIXTURES, fixture, modules, onnxruntime, repository, shared, skipped, texts};
 pub use every_form::forms;
 pub use feature_set::{FeatureSetModel, Loops};
 pub use figure::{Figure, Target, call_times, times};
@@ -53,14 +53,15 @@ pub use program::program;
 pub use programs::{fusion_neighbours, program_graph, program_module, random_fusions};
 pub use prometheus::{Prometheus, prometheus};
 pub use reach::Reach;
-pub use refusal::{Refusal, bits, invalid, reason};
+pub use refusal::{assert_reason, bits, reason};
 pub use request::{
     RankRequestBuilder, config_batch, graph_by_hash, graph_of, graph_of_module, graph_of_text,
     kernel_graph, model_named, packed_tiles, rank_request, repeated_tiles, stream_batch,
     stream_start, stream_start_with, with_headers,
 };
 pub use scrape::{Sample, Scrape, ScrapedFamily, http_get};
-pub use server::TestServer;
+pub use server::{TestServer, store_flag};
 pub use synthetic::{
-    MANY_TILES, block_graph, chain_kernel, grid_tiles, kernel_of, layouts, tiles, varying,
+    MANY_TILES, block_graph, chain_kernel, grid_tiles, kernel_of, layouts, tile_grid, tiles,
+    varying,
 };

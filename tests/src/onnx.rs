@@ -67,6 +67,11 @@ pub fn head(input: HeadInput<'_>) -> ModelProto {
         output: vec![value("score", FLOAT32, 1, 0)],
         ..GraphProto::default()
     };
+    model_of(graph)
+}
+
+/// Returns a model with the operators of ONNX itself.
+pub(crate) fn model_of(graph: GraphProto) -> ModelProto {
     let operators = OperatorSetIdProto {
         domain: String::new(),
         version: 13,
@@ -297,49 +302,27 @@ fn check_above(
 /// # Panics
 /// If no operator has the output `embedding`.
 pub fn loop_above(model: &mut Vec<u8>, limit: f32, steps: i64) {
-    rename_output(model);
     let nodes = vec![
         node(
-            "ReduceMax",
-            &["config"],
-            "loop.highest",
-            vec![integer("keepdims", 0)],
-        ),
-        node(
-            "Greater",
-            &["loop.highest", "loop.limit"],
-            "loop.is_above",
-            vec![],
-        ),
-        node(
             "Where",
-            &["loop.is_above", "loop.steps", "loop.none"],
-            "loop.count",
+            &["check.is_above", "check.steps", "check.none"],
+            "check.count",
             vec![],
         ),
         node(
             "Loop",
-            &["loop.count", "", "loop.highest"],
-            "loop.end",
+            &["check.count", "", "check.highest"],
+            "check.end",
             vec![graph("body", loop_body())],
         ),
-        node("Mul", &["loop.end", "loop.zero"], "loop.nothing", vec![]),
-        node("Add", &["unchecked", "loop.nothing"], "embedding", vec![]),
+        node("Mul", &["check.end", "check.null"], "check.zero", vec![]),
     ];
-    let initializer = vec![
-        floats("loop.limit", &[], &[limit]),
-        floats("loop.zero", &[], &[0.0]),
-        scalar("loop.steps", steps),
-        scalar("loop.none", 0),
+    let constants = vec![
+        floats("check.null", &[], &[0.0]),
+        scalar("check.steps", steps),
+        scalar("check.none", 0),
     ];
-    append(
-        model,
-        GraphProto {
-            node: nodes,
-            initializer,
-            ..GraphProto::default()
-        },
-    );
+    check_above(model, limit, nodes, constants);
 }
 
 /// Returns the body of a loop that carries a number and halves it.

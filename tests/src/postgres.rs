@@ -2,7 +2,6 @@
 
 use std::{
     fs::{self, Permissions},
-    io::{self, Write as _},
     net::TcpListener,
     os::unix::{
         fs::{MetadataExt as _, PermissionsExt as _, chown},
@@ -14,7 +13,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::security::Pair;
+use crate::{security::Pair, skipped};
 
 /// A PostgreSQL server with a folder and a port of its own. It stops when it is dropped.
 pub struct Postgres {
@@ -67,12 +66,7 @@ impl Postgres {
         let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
         let user = is_root.then(|| number_of("postgres"));
         let (Some(programs), None | Some(Some(_))) = (programs(), user) else {
-            let test = std::thread::current().name().unwrap_or("a test").to_owned();
-            // Not `eprintln!`, whose output the test harness captures.
-            let _ = writeln!(
-                io::stderr(),
-                "skipped: {test} needs PostgreSQL; the package `postgresql` has it"
-            );
+            skipped("PostgreSQL; the package `postgresql` has it");
             return None;
         };
         let folder = tempfile::tempdir().expect("a temporary folder can be made");

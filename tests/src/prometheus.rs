@@ -3,7 +3,6 @@
 use std::{
     env,
     fs::{self, File},
-    io::{self, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
     path::PathBuf,
     process::{Child, Command},
@@ -13,7 +12,7 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{http_get, repository};
+use crate::{http_get, repository, skipped};
 
 /// Prometheus that scrapes one server every second with the configuration and rules of `deploy/prometheus`. It stops
 /// when it is dropped.
@@ -39,12 +38,7 @@ pub fn prometheus(program: &str) -> Option<PathBuf> {
     if found.exists() {
         return Some(found);
     }
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    // Not `eprintln!`, whose output the test harness captures.
-    let _ = writeln!(
-        io::stderr(),
-        "skipped: {test} needs {program}; `make setup-prometheus` fetches it"
-    );
+    skipped(&format!("{program}; `make setup-prometheus` fetches it"));
     None
 }
 

@@ -1,6 +1,6 @@
 //! A server in this process on a free port of loopback, with the models of the tests.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::Path};
 
 use clap::Parser;
 use hlorank_server::{RunningServer, StartError, settings::Settings};
@@ -11,6 +11,11 @@ use crate::{Reach, TILE_MODEL, models, onnxruntime};
 pub struct TestServer {
     endpoint: String,
     server: RunningServer,
+}
+
+/// Returns the server flag of a store of measurements in a folder.
+pub fn store_flag(folder: &Path) -> String {
+    format!("--measurements={}", folder.join("measurements").display())
 }
 
 impl TestServer {

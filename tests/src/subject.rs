@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use hlorank_client::{GraphHandle, RankRequest, Ranking, v1::ModelState};
-use hlorank_graph::Configurations;
 
 use crate::{
-    Answer, Artifacts, Load, Question, Reach, TILE_MODEL, TestServer, grid_tiles, kernel_of,
+    Answer, Artifacts, Load, Question, Reach, TILE_MODEL, TestServer, kernel_of, tile_grid,
 };
 
 /// Model whose versions come and go.
@@ -113,7 +112,7 @@ impl Subject {
 pub fn question(nodes: u8) -> Question {
     Question {
         graph: GraphHandle::features(&kernel_of(nodes)),
-        configurations: Configurations::Tile(grid_tiles(20)),
+        configurations: tile_grid(20),
     }
 }
 

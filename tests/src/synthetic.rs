@@ -74,6 +74,11 @@ pub fn grid_tiles(count: i64) -> TileBatch {
     tiles(&outputs)
 }
 
+/// Returns this number of distinct tiles, as configurations.
+pub fn tile_grid(count: i64) -> Configurations {
+    Configurations::Tile(grid_tiles(count))
+}
+
 fn row(dimensions: [u16; 2], root: bool) -> [f32; FEATURES] {
     let mut row = [0.0; FEATURES];
     row[ROOT] = f32::from(u8::from(root));
@@ -130,7 +135,7 @@ pub fn layouts(slots: usize, choices: &[Vec<usize>]) -> LayoutBatch {
 ///
 /// # Panics
 /// If there are more tiles than the limits allow.
-pub fn tiles(outputs: &[[i64; 2]]) -> TileBatch {
+pub fn tiles<const N: usize>(outputs: &[[i64; N]]) -> TileBatch {
     let mut batch = TileBatch::default();
     for output_bounds in outputs {
         let tile = TileConfiguration {

@@ -87,11 +87,7 @@ async fn a_run_ends_at_its_maximum_duration_whatever_its_calls_allow() {
         .until(MODEL, hangs, ModelState::Serving)
         .await;
     let failed = ask_what_hangs(&subject, PATIENCE).await.unwrap_err();
-    assert_eq!(
-        failed.refusal().unwrap().reason(),
-        Some("MODEL_FAILED"),
-        "{failed}"
-    );
+    assert_reason(&failed, "MODEL_FAILED");
     says!(failed.to_string(), "--max-run-seconds");
     assert_eq!(
         subject.ask(MODEL, 12).await.model.to_string(),
@@ -112,11 +108,7 @@ async fn a_version_whose_run_cannot_be_stopped_is_taken_out_of_service() {
         .until(MODEL, hangs, ModelState::Serving)
         .await;
     let failed = ask_what_hangs(&subject, PATIENCE).await.unwrap_err();
-    assert_eq!(
-        failed.refusal().unwrap().reason(),
-        Some("WORKER_FAILED"),
-        "{failed}"
-    );
+    assert_reason(&failed, "WORKER_FAILED");
 
     let rejected = subject
         .server
@@ -146,11 +138,7 @@ async fn a_canary_whose_run_cannot_be_stopped_stays_out_of_service_until_an_oper
     admin.set_canary(MODEL, hangs, 1).await.unwrap();
     admin.set_canary(MODEL, hangs, 100).await.unwrap();
     let failed = ask_what_hangs(&subject, PATIENCE).await.unwrap_err();
-    assert_eq!(
-        failed.refusal().unwrap().reason(),
-        Some("WORKER_FAILED"),
-        "{failed}"
-    );
+    assert_reason(&failed, "WORKER_FAILED");
     let rejected = subject
         .server
         .until(MODEL, hangs, ModelState::Rejected)

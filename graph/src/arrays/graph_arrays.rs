@@ -342,24 +342,4 @@ mod tests {
             assert_eq!(check_values(&features(&[(column, value)])), expected);
         }
     }
-
-    #[test]
-    fn parameters_and_constants_consume_nothing() {
-        let arrays = |edges| GraphArrays {
-            opcodes: vec![63, 24, 34],
-            features: vec![0.0; 3 * FEATURES],
-            sequence_lengths: None,
-            edges,
-        };
-        assert_eq!(check_range(&arrays(vec![[2, 0], [2, 1]])), Ok(()));
-        for (node, opcode) in [(0, "parameter"), (1, "constant")] {
-            let expected = GraphError::ReversedEdge {
-                edge: 0,
-                node,
-                producer: 2,
-                opcode,
-            };
-            assert_eq!(check_range(&arrays(vec![[node, 2]])), Err(expected));
-        }
-    }
 }

@@ -280,42 +280,4 @@ mod tests {
         let limits = Limits::default();
         FeatureGraph::new("set".to_owned(), 1, features.to_vec(), Vec::new(), &limits).unwrap()
     }
-
-    #[test]
-    fn what_no_graph_has_is_refused() {
-        assert_eq!(
-            graph(&[1.0; 4], &[]),
-            Err(GraphError::NodeFeatures { found: 4, nodes: 3 })
-        );
-        assert_eq!(
-            graph(&[], &[]),
-            Err(GraphError::NodeFeatures { found: 0, nodes: 3 })
-        );
-        let infinite = graph(&[1.0, 2.0, 3.0, 4.0, f32::INFINITY, 6.0], &[]);
-        assert_eq!(
-            infinite,
-            Err(GraphError::FeatureNotFinite { node: 2, column: 0 })
-        );
-        let unknown = GraphError::UnknownEdgeNode {
-            edge: 1,
-            node: 3,
-            nodes: 3,
-        };
-        assert_eq!(graph(&[1.0; 3], &[[1, 0], [3, 0]]), Err(unknown));
-        assert!(matches!(
-            graph(&[1.0; 3], &[[1, 2], [2, 1]]),
-            Err(GraphError::Cycle { .. })
-        ));
-        let limits = Limits::default();
-        for name in ["", "a\"b", "é"] {
-            let refused = FeatureGraph::new(name.to_owned(), 1, vec![1.0], vec![], &limits);
-            assert_eq!(refused, Err(GraphError::FeatureSetName));
-        }
-        let limits = Limits { nodes: 2, ..limits };
-        let large = FeatureGraph::new("set".to_owned(), 3, vec![1.0; 3], vec![], &limits);
-        assert!(matches!(
-            large,
-            Err(GraphError::TooMany { what: "nodes", .. })
-        ));
-    }
 }

@@ -267,49 +267,6 @@ mod tests {
     }
 
     #[test]
-    fn impossible_times_are_named_by_number() {
-        for seconds in [0.0, -1.0, f64::NAN, 1e300, f64::INFINITY, 1e-300] {
-            let error = outcomes(&[1.0, seconds], &[], &[]).unwrap_err().to_string();
-            assert!(
-                error.contains("adapt.seconds[1]") && error.contains("1e-12"),
-                "{error}"
-            );
-        }
-        assert!(
-            outcomes(&[1.0, 1.0], &[], &[0, 1]).is_err(),
-            "a failure has no time"
-        );
-    }
-
-    #[test]
-    fn lists_have_a_value_for_each_configuration() {
-        assert!(
-            outcomes(&[1.0], &[], &[])
-                .unwrap_err()
-                .to_string()
-                .contains("1 values for 2")
-        );
-        assert!(
-            outcomes(&[1.0, 2.0], &[1], &[])
-                .unwrap_err()
-                .to_string()
-                .contains("adapt.repeats")
-        );
-        assert!(
-            outcomes(&[1.0, 2.0], &[], &[1])
-                .unwrap_err()
-                .to_string()
-                .contains("adapt.failures")
-        );
-        assert!(
-            outcomes(&[1.0, 2.0], &[1, 0], &[])
-                .unwrap_err()
-                .to_string()
-                .contains("adapt.repeats[1] is 0")
-        );
-    }
-
-    #[test]
     fn ids_are_given_or_made_of_outcomes() {
         let outcomes = [Outcome {
             seconds: 1.0,

@@ -1,9 +1,8 @@
 //! What measurements of a graph's configurations are worth: Kendall's tau on those that were not measured, regret of searches,
 //! and what a call takes. `HLORANK_MEASURED` names further folders of measured files, separated by colons. Arguments choose
-//! parts: `pools`, `reports`, `graphs`, `spaces`.
+//! parts: `pools`, `graphs`, `spaces`.
 
 mod pools;
-mod reports;
 mod spaces;
 
 use std::env;
@@ -31,7 +30,7 @@ struct Subject {
 }
 
 /// Parts, of which arguments select some by name.
-const PARTS: [&str; 4] = ["pools", "reports", "graphs", "spaces"];
+const PARTS: [&str; 3] = ["pools", "graphs", "spaces"];
 
 fn main() {
     // Cargo adds `--bench`.
@@ -44,7 +43,6 @@ fn main() {
     for part in PARTS.into_iter().filter(chosen) {
         match part {
             "pools" => runtime.block_on(pools::judge()),
-            "reports" => runtime.block_on(reports::judge()),
             "graphs" => runtime.block_on(judge_graphs()),
             _ => runtime.block_on(spaces::judge()),
         }

@@ -26,10 +26,7 @@ struct Findings {
 
 pub(crate) async fn judge() {
     let folder = tempfile::tempdir().expect("a folder");
-    let measurements = format!(
-        "--measurements={}",
-        folder.path().join("measurements").display()
-    );
+    let measurements = store_flag(folder.path());
     let server = TestServer::start_with(&[&measurements]).await;
     let client = server.client().await;
     println!(

@@ -1,33 +1,27 @@
 //! The benefit of evaluating every distinct row once: the engine compared with the naive evaluation of the same model,
-//! its growth, the steps of a genetic search, tiles, fusions, schedules, every model of the registry, and its stages. Ratios are of one run.
+//! its growth, the steps of a genetic search, tiles, every model of the registry, its stages, and reading modules. Ratios are of one run.
 
 mod architectures;
-mod fusion;
 mod growth;
 mod naive;
-mod overhead;
 mod plot;
-mod schedules;
+mod reading;
 mod search;
 mod stages;
 mod subjects;
 mod tiles;
-mod turns;
 
 use hlorank_tests::prelude::*;
 
 /// Benchmarks, of which arguments select some by name.
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 7] = [
     "naive",
     "growth",
     "search",
     "tiles",
-    "fusion",
-    "schedules",
     "architectures",
-    "overhead",
-    "turns",
     "stages",
+    "reading",
 ];
 
 fn main() {
@@ -44,12 +38,9 @@ fn main() {
             "growth" => runtime.block_on(growth::over_configurations_and_nodes()),
             "search" => runtime.block_on(search::steps()),
             "architectures" => runtime.block_on(architectures::compare()),
-            "fusion" => runtime.block_on(fusion::steps_and_naive()),
-            "schedules" => runtime.block_on(schedules::at_once_and_one_by_one()),
             "tiles" => runtime.block_on(tiles::rank_kernel()),
-            "overhead" => runtime.block_on(overhead::of_small_requests()),
-            "turns" => runtime.block_on(turns::of_small_and_large()),
-            _ => runtime.block_on(stages::of_requests()),
+            "stages" => runtime.block_on(stages::of_requests()),
+            _ => reading::of_modules(),
         }
     }
 }

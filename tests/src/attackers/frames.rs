@@ -1,20 +1,24 @@
-//! The few frames of HTTP/2 that floods consist of (RFC 9113, section 6), because no client library sends them so often.
+//! The few frames of HTTP/2 (RFC 9113, section 6) that attackers and frozen clients send, because no client library sends them so.
 
 /// What a client sends first, including its empty settings.
-pub(super) const HELLO: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+pub const HELLO: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// Empty settings, which the server must acknowledge.
 pub(super) const SETTINGS: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
 
 /// A ping, which the server must answer.
-pub(super) const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0 attack ";
+pub const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0 attack ";
 
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const END_HEADERS: u8 = 4;
 const CANCEL: u32 = 8;
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+/// Returns a frame.
+///
+/// # Panics
+/// If the payload has 4 GiB.
+pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len())
         .expect("a short frame")
         .to_be_bytes();
@@ -22,7 +26,10 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the headers of a call of this path on this stream.
-pub(super) fn headers(stream: u32, path: &str) -> Vec<u8> {
+///
+/// # Panics
+/// If the path is long.
+pub fn headers(stream: u32, path: &str) -> Vec<u8> {
     let headers = [
         (":method", "POST"),
         (":scheme", "http"),

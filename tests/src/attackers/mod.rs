@@ -8,7 +8,7 @@ mod bystander;
 mod calls;
 mod connections;
 mod floods;
-mod frames;
+pub mod frames;
 pub mod messages;
 mod reports;
 mod sent;

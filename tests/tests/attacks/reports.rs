@@ -14,10 +14,7 @@ const LIMIT: f64 = 2_000_000.0;
 
 async fn start() -> (Attacked, TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let file = format!(
-        "--measurements={}",
-        folder.path().join("measurements").display()
-    );
+    let file = store_flag(folder.path());
     let attacked = Attacked::start(&[&file, &format!("--max-measurements-bytes={LIMIT}")]).await;
     (attacked, folder)
 }

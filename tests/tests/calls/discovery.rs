@@ -228,16 +228,4 @@ async fn one_model_is_reported_by_name_and_version() {
         .model
         .unwrap();
     assert_eq!(newest, same);
-    assert_eq!(
-        models
-            .get_model(request("none", 0))
-            .await
-            .unwrap_err()
-            .code(),
-        Code::NotFound
-    );
-    assert_eq!(
-        models.get_model(request("", 0)).await.unwrap_err().code(),
-        Code::InvalidArgument
-    );
 }

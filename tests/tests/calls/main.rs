@@ -2,7 +2,6 @@
 
 mod adaptation;
 mod answers;
-mod bad_input;
 mod client;
 mod deadlines;
 mod discovery;
@@ -14,6 +13,8 @@ mod measurements;
 mod metrics;
 mod model_life;
 mod naive_reference;
+mod refusals;
 mod streaming;
 mod suggest;
 mod suggest_combinations;
+mod unusual_graphs;

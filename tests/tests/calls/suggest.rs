@@ -241,31 +241,3 @@ async fn a_whole_graph_model_suggests_too() {
         );
     }
 }
-
-#[tokio::test]
-async fn impossible_requests_are_refused_with_their_field() {
-    let (_server, client) = client().await;
-    let graphs = measured_graphs();
-    let handle = GraphHandle::of(&graphs[0]);
-    let layouts = graphs
-        .iter()
-        .find(|graph| graph.graph.task() == Task::Layout)
-        .unwrap();
-    let request = || SuggestRequest::new(&handle, configurations(&graphs[0]));
-    for (request, expected) in [
-        (request().count(65), "count is 65, expected at most 64"),
-        (request().pending(&[100_000]), "pending is 100000"),
-        (request().adapt(Some(&Adapt::new(""))), "adapt.target"),
-        (
-            SuggestRequest::new(&handle, configurations(layouts)),
-            "tile",
-        ),
-    ] {
-        match client.suggest(&request).await {
-            Err(error @ ClientError::Refused(_)) => {
-                assert!(error.to_string().contains(expected), "{error}");
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-}

@@ -219,29 +219,3 @@ async fn after_five_measurements_without_improvement_a_combination_is_drawn() {
     }
     assert!(drawn[0] == drawn[1] && drawn[0] != drawn[2]);
 }
-
-#[tokio::test]
-async fn tiles_and_models_of_whole_graphs_are_refused() {
-    let server = TestServer::start_with(&[&Artifacts::copy().flag()]).await;
-    let client = server.client().await;
-    let tiles = measured_graphs_of(Task::Tile).next().unwrap();
-    let layouts = measured_graphs_of(Task::Layout).next().unwrap();
-    for (graph, model, why) in [
-        (tiles, None, "a tile belongs to"),
-        (layouts, Some("layout-even-chunks"), "scores whole graphs"),
-    ] {
-        let (handle, model) = (
-            GraphHandle::of(&graph),
-            model.map(|name| name.parse().unwrap()),
-        );
-        let request =
-            SuggestRequest::new(&handle, configurations(&graph)).source(SuggestionSource::Segments);
-        let refused = client
-            .suggest(&request.model(model.as_ref()))
-            .await
-            .unwrap_err();
-        let refusal = refused.refusal().unwrap();
-        assert_eq!(refusal.reason(), Some("SOURCE_UNSUPPORTED"), "{refused}");
-        assert!(refusal.message().contains(why), "{refused}");
-    }
-}

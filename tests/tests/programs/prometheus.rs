@@ -140,7 +140,7 @@ async fn drive(client: &Client, round: u8) {
     }
     let graph = GraphHandle::features(&kernel_of(2 + round % 30));
     client.put_graph(&graph).await.unwrap();
-    let tiles = Configurations::Tile(grid_tiles(100));
+    let tiles = tile_grid(100);
     let mut stream = client
         .rank_stream(&StreamRequest::new(&graph))
         .await
@@ -156,10 +156,7 @@ async fn drive(client: &Client, round: u8) {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_expression_of_the_dashboard_and_the_rules_has_data() {
     let folder = tempfile::tempdir().unwrap();
-    let store = format!(
-        "--measurements={}",
-        folder.path().join("measurements").display()
-    );
+    let store = store_flag(folder.path());
     let flags = [&*store, "--replay-share=1"];
     let server = TestServer::start_with(&flags).await;
     let Some(prometheus) = Prometheus::scraping(server.metrics_address()).await else {

@@ -28,13 +28,6 @@ pub(crate) struct Sample {
     pub(crate) latency: [f64; 3],
 }
 
-/// Returns the path of a result file.
-pub(crate) fn file(name: &str) -> PathBuf {
-    let folder = repository("target/soak");
-    fs::create_dir_all(&folder).expect("target can be written");
-    folder.join(name)
-}
-
 impl Record {
     pub(crate) fn add(&mut self, at: Duration, resident: usize, answers: Vec<Answer>) {
         let mut times: Vec<f32> = answers
@@ -72,7 +65,9 @@ impl Record {
                 format!("{seconds:.1},{resident:.2},{calls},{failed},{p50:.3},{p99:.3},{max:.3}");
             writeln!(table, "{row}").expect("a string");
         }
-        fs::write(file("soak.csv"), table).expect("target can be written");
+        let folder = repository("target/soak");
+        fs::create_dir_all(&folder).expect("target can be written");
+        fs::write(folder.join("soak.csv"), table).expect("target can be written");
     }
 
     pub(crate) fn calls(&self) -> usize {

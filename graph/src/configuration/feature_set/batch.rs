@@ -289,64 +289,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_is_named_by_its_place() {
-        let message = batch(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, f32::NAN])
-            .unwrap_err()
-            .to_string();
-        assert!(
-            message.contains("configuration 1, node 1, column 1"),
-            "{message}"
-        );
-        let table = (&bytes(&[1.0, f32::INFINITY])[..], &[0; 8][..]);
-        let refused = NodeFeatureBatch::from_table(1, [2, 2], table, &Limits::default());
-        let message = refused.unwrap_err().to_string();
-        assert!(
-            message.contains("row 0 of the table, column 1"),
-            "{message}"
-        );
-    }
-
-    #[test]
-    fn limits_hold_before_the_values_are_looked_at() {
-        let limits = Limits {
-            configs: 10,
-            config_entries: 15,
-            ..Limits::default()
-        };
-        let made =
-            |configs, columns| NodeFeatureBatch::from_bytes(configs, [2, columns], &[], &limits);
-        assert_eq!(made(0, 1), Err(ConfigurationError::Empty));
-        assert_eq!(made(1, 0), Err(ConfigurationError::NoColumns));
-        assert_eq!(
-            made(11, 1),
-            Err(ConfigurationError::TooMany {
-                found: 11,
-                limit: 10
-            })
-        );
-        assert_eq!(
-            made(4, 2),
-            Err(ConfigurationError::TooManyEntries {
-                configs: 4,
-                slots: 4,
-                limit: 15
-            })
-        );
-        assert!(matches!(
-            made(1, usize::MAX),
-            Err(ConfigurationError::TooManyEntries { .. })
-        ));
-        assert!(matches!(
-            made(3, 2),
-            Err(ConfigurationError::WrongCount {
-                found: 0,
-                expected: 48,
-                ..
-            })
-        ));
-    }
-
-    #[test]
     fn an_index_is_inside_the_table() {
         let rows = bytes(&[1.0, 2.0, 3.0, 4.0]);
         let read = |table: &[u8], indices: [u32; 4]| {

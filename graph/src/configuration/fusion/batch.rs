@@ -110,60 +110,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_behind_the_last_slot_are_refused() {
-        let limits = Limits::default();
-        assert!(FusionBatch::new(2, 3, vec![0b111, 0], &limits).is_ok());
-        let refused = FusionBatch::new(2, 3, vec![0, 0b1000], &limits);
-        assert_eq!(
-            refused,
-            Err(ConfigurationError::UnusedBits {
-                config: 1,
-                slots: 3
-            })
-        );
-        let short = FusionBatch::new(2, 9, vec![0; 3], &limits);
-        assert!(matches!(
-            short,
-            Err(ConfigurationError::WrongCount {
-                found: 3,
-                expected: 4,
-                ..
-            })
-        ));
-        assert!(FusionBatch::new(1, 16, vec![255, 255], &limits).is_ok());
-    }
-
-    #[test]
-    fn limits_hold_before_the_bits_are_looked_at() {
-        let limits = Limits {
-            configs: 10,
-            config_entries: 15,
-            ..Limits::default()
-        };
-        assert_eq!(
-            FusionBatch::new(0, 2, vec![], &limits),
-            Err(ConfigurationError::Empty)
-        );
-        let many = FusionBatch::new(11, 1, vec![], &limits);
-        assert_eq!(
-            many,
-            Err(ConfigurationError::TooMany {
-                found: 11,
-                limit: 10
-            })
-        );
-        let entries = FusionBatch::new(8, 2, vec![], &limits);
-        assert_eq!(
-            entries,
-            Err(ConfigurationError::TooManyEntries {
-                configs: 8,
-                slots: 2,
-                limit: 15
-            })
-        );
-    }
-
-    #[test]
     fn a_selection_holds_what_its_batch_does() {
         let bits = [
             vec![true; 9],

@@ -145,7 +145,6 @@ impl FusionBatch {
 
 #[cfg(test)]
 mod tests {
-    use hlorank_proto::v1::{FusionConfig, FusionConfigs};
     use prost::Message as _;
 
     use super::*;
@@ -169,53 +168,5 @@ mod tests {
             [batch.row(0), batch.row(1), batch.row(2)],
             [[0b10], [0b01], [0b110]]
         );
-    }
-
-    #[test]
-    fn wrong_changes_are_named() {
-        let (slot, slots) = (3, 3);
-        assert_eq!(
-            delta(&[0, 1], &[3]),
-            Err(ConfigurationError::NoSuchSlot {
-                config: 1,
-                slot,
-                slots
-            })
-        );
-        let twice = ConfigurationError::SetTwice {
-            config: 1,
-            what: "slot",
-            number: 2,
-        };
-        assert_eq!(delta(&[1, 2], &[2, 2, 2]), Err(twice));
-        assert!(matches!(
-            delta(&[2], &[0]),
-            Err(ConfigurationError::WrongCount { .. })
-        ));
-        assert_eq!(delta(&[], &[]), Err(ConfigurationError::Empty));
-    }
-
-    #[test]
-    fn a_readable_configuration_names_slots() {
-        let read = |fused_nodes: &[u32]| {
-            let config = FusionConfig {
-                fused_nodes: fused_nodes.to_vec(),
-            };
-            let message = FusionConfigs {
-                configs: vec![config],
-            };
-            read_readable(&message.encode_to_vec(), &[4, 6, 9], &Limits::default())
-        };
-        assert_eq!(read(&[9, 4]).unwrap().row(0), [0b101]);
-        assert_eq!(
-            read(&[5]),
-            Err(ConfigurationError::NotFusible { config: 0, node: 5 })
-        );
-        let twice = ConfigurationError::SetTwice {
-            config: 0,
-            what: "node",
-            number: 9,
-        };
-        assert_eq!(read(&[9, 9]), Err(twice));
     }
 }

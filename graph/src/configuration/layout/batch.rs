@@ -342,54 +342,6 @@ mod tests {
     }
 
     #[test]
-    fn an_index_past_its_table_is_named() {
-        let refused = LayoutBatch::new(
-            2,
-            vec![vec![entry(1)], vec![entry(1)]],
-            vec![0, 0, 0, 1],
-            &Limits::default(),
-        );
-        let expected = ConfigurationError::IndexOutsideTable {
-            config: 1,
-            slot: 1,
-            index: 1,
-            entries: 1,
-        };
-        assert_eq!(refused, Err(expected));
-    }
-
-    #[test]
-    fn limits_hold_before_the_matrix_is_looked_at() {
-        let limits = Limits {
-            configs: 10,
-            config_entries: 15,
-            ..Limits::default()
-        };
-        let none = vec![vec![entry(0)]; 2];
-        assert_eq!(
-            LayoutBatch::new(0, none.clone(), vec![], &limits),
-            Err(ConfigurationError::Empty)
-        );
-        let many = LayoutBatch::new(11, none.clone(), vec![], &limits);
-        assert_eq!(
-            many,
-            Err(ConfigurationError::TooMany {
-                found: 11,
-                limit: 10
-            })
-        );
-        let entries = LayoutBatch::new(8, none, vec![], &limits);
-        assert_eq!(
-            entries,
-            Err(ConfigurationError::TooManyEntries {
-                configs: 8,
-                slots: 2,
-                limit: 15
-            })
-        );
-    }
-
-    #[test]
     fn a_builder_gives_what_was_pushed() {
         let mut builder = LayoutBatchBuilder::new(2, Limits::default());
         builder.push(&[entry(5), entry(6)]).unwrap();

@@ -227,48 +227,7 @@ impl LocalConfigurations for LocalTiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{GraphArrays, configuration::tile::batch::tests::batch};
-
-    /// Any graph, which says nothing about tiles.
-    fn graph() -> Graph {
-        let arrays = GraphArrays {
-            opcodes: vec![1],
-            features: vec![0.0; crate::FEATURES],
-            ..GraphArrays::default()
-        };
-        Graph::new(Task::Tile, arrays, Vec::new()).unwrap()
-    }
-
-    fn checked(output_bounds: &[i64]) -> Result<(), ConfigurationError> {
-        let tiles = [
-            [vec![1], vec![2, 3], vec![]],
-            [vec![], output_bounds.to_vec(), vec![4]],
-        ];
-        batch(&tiles).check(&graph())
-    }
-
-    #[test]
-    fn bounds_are_at_least_1() {
-        assert_eq!(checked(&[1, 1, 8]), Ok(()));
-        for found in [0, -1, i64::MIN] {
-            let error = ConfigurationError::Bound {
-                config: 1,
-                list: "output_bounds",
-                found,
-            };
-            assert_eq!(checked(&[1, found, 8]), Err(error));
-        }
-    }
-
-    #[test]
-    fn a_tile_has_a_number_of_elements_of_64_bits() {
-        assert_eq!(checked(&[i64::MAX, 1]), Ok(()));
-        let error = ConfigurationError::TileTooLarge {
-            config: 1,
-            list: "output_bounds",
-        };
-        assert_eq!(checked(&[i64::MAX, 2]), Err(error));
-    }
+    use crate::configuration::tile::batch::tests::batch;
 
     #[test]
     fn only_lists_with_bounds_are_shown() {

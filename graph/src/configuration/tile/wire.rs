@@ -117,9 +117,6 @@ impl TileBatch {
 
 #[cfg(test)]
 mod tests {
-    use prost::Message as _;
-
-    use super::*;
     use crate::configuration::tile::batch::tests::batch;
 
     #[test]
@@ -129,23 +126,5 @@ mod tests {
             batch(&[[vec![1], vec![], vec![]], [vec![], vec![1], vec![]]]).to_packed(),
             None
         );
-    }
-
-    #[test]
-    fn a_matrix_of_the_wrong_size_is_refused() {
-        let packed = PackedTileConfigs {
-            config_count: 2,
-            output_bound_count: 1,
-            ..Default::default()
-        };
-        let refused = read_packed(&packed.encode_to_vec(), &Limits::default());
-        assert!(matches!(
-            refused,
-            Err(ConfigurationError::WrongCount {
-                found: 0,
-                expected: 8,
-                ..
-            })
-        ));
     }
 }

@@ -55,15 +55,6 @@ fn a_fusion_inside_the_body_of_a_loop_is_not_chosen_and_not_refused() {
 }
 
 #[test]
-fn an_array_that_is_not_row_major_is_refused_with_its_layout() {
-    let refused = refusal("ROOT c = f32[2,3]{0,1} copy(x)");
-    assert!(
-        refused.starts_with("node 1 (`c`) has the layout {0,1}"),
-        "{refused}"
-    );
-}
-
-#[test]
 fn a_module_with_a_schedule_is_refused() {
     let scheduled = SOFTMAX.replacen("softmax", "softmax, is_scheduled=true", 1);
     assert_eq!(program(&scheduled).unwrap_err(), FusionError::Scheduled);

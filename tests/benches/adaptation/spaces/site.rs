@@ -36,10 +36,7 @@ impl Site {
             &format!("--models={}", models.display()),
             // The default of the tests is a model that an empty folder lacks.
             "--default-models=none",
-            &format!(
-                "--measurements={}",
-                folder.path().join("measurements").display()
-            ),
+            &store_flag(folder.path()),
         ])
         .await;
         let mut client = server.cost_model().await;

@@ -2,11 +2,9 @@
 //! and rank beside the others.
 
 mod golden_cases;
-mod model_output;
 mod one_answer;
 mod padding;
 mod ranking;
-mod released_artifacts;
 mod sharing;
 mod whole_batches;
 mod whole_graph_artifacts;

@@ -168,26 +168,6 @@ async fn a_call_ends_at_its_deadline_between_chunks() {
 }
 
 #[tokio::test]
-async fn a_partial_ranking_is_refused() {
-    let fixture = Fixture::start().await;
-    let graph = GraphHandle::features(&fixture.case.graph);
-    for model in [EVEN, PERMUTED] {
-        let request = RankRequest::new(&graph, &fixture.case.configurations).allow_partial();
-        let refused = fixture
-            .client
-            .rank(&request.model(Some(model.parse().unwrap())))
-            .await
-            .unwrap_err();
-        let refusal = refused.refusal().unwrap();
-        assert_eq!(
-            (refusal.code(), refusal.reason()),
-            (Code::InvalidArgument, Some("PARTIAL_UNSUPPORTED"))
-        );
-        assert!(refusal.message().contains(model), "{}", refusal.message());
-    }
-}
-
-#[tokio::test]
 async fn a_version_is_rejected_whose_golden_cases_have_one_chunk() {
     let models = Artifacts::copy();
     for version in models.versions(PERMUTED) {

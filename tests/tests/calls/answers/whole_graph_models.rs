@@ -275,31 +275,11 @@ async fn a_kernel_of_one_node_and_no_edges_is_scored() {
 }
 
 #[tokio::test]
-async fn configurations_of_the_other_task_are_refused() {
-    let (server, case) = (server().await, golden_case("layout-whole-graph"));
-    let client = server.client().await;
-    let refused = rank(
-        &client,
-        "tile-whole-graph",
-        &case.graph,
-        &case.configurations,
-    )
-    .await
-    .unwrap_err();
-    let refusal = refused.refusal().unwrap();
-    assert_eq!(
-        (refusal.code(), refusal.reason()),
-        (Code::InvalidArgument, Some("MODEL_TASK_MISMATCH"))
-    );
-    says!(refusal.message(), "tile-whole-graph");
-}
-
-#[tokio::test]
 async fn a_score_that_is_no_number_is_reported() {
     let models = Artifacts::copy();
     models.spoil_opcode("tile-whole-graph", 119);
     let server = TestServer::start_with(&[&models.flag()]).await;
-    let (client, tiles) = (server.client().await, Configurations::Tile(grid_tiles(4)));
+    let (client, tiles) = (server.client().await, tile_grid(4));
     let kernel = chain_kernel(&[119], &[8]);
     let refused = rank(&client, "tile-whole-graph", &kernel, &tiles)
         .await

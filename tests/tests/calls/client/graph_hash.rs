@@ -151,10 +151,7 @@ async fn a_refusal_is_reported_with_its_code() {
         error.to_string().ends_with("(NOT_FOUND, MODEL_NOT_FOUND)"),
         "{error}"
     );
-    assert_eq!(
-        error.refusal().and_then(|refusal| refusal.reason()),
-        Some("MODEL_NOT_FOUND")
-    );
+    assert_reason(&error, "MODEL_NOT_FOUND");
 }
 
 #[tokio::test]

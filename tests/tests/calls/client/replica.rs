@@ -86,7 +86,3 @@ pub(crate) fn graphs() -> Vec<GraphHandle> {
         .map(|nodes| GraphHandle::features(&kernel_of(nodes)))
         .collect()
 }
-
-pub(crate) fn tiles(count: i64) -> Configurations {
-    Configurations::Tile(grid_tiles(count))
-}

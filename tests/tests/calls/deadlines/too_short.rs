@@ -50,19 +50,12 @@ async fn a_call_that_takes_longer_than_it_may_is_refused_at_once() {
 async fn the_client_library_tells_the_estimate() {
     let server = TestServer::start().await;
     let client = server.client().await;
-    let (graph, large) = (
-        GraphHandle::features(&kernel_of(40)),
-        Configurations::Tile(grid_tiles(MANY_TILES)),
-    );
+    let (graph, large) = (GraphHandle::features(&kernel_of(40)), tile_grid(MANY_TILES));
     client.put_graph(&graph).await.unwrap();
     let request = RankRequest::new(&graph, &large).timeout(ALLOWED);
     let late = client.rank(&request).await.unwrap_err();
     says!(late.to_string(), "did not answer within 2s");
     let refused = client.rank(&request).await.unwrap_err();
     assert_eq!(refused.code(), Some(Code::DeadlineExceeded));
-    assert_eq!(
-        refused.refusal().unwrap().reason(),
-        Some("DEADLINE_TOO_SHORT"),
-        "{refused}"
-    );
+    assert_reason(&refused, "DEADLINE_TOO_SHORT");
 }

@@ -98,10 +98,7 @@ async fn what_only_another_target_says_has_no_unit() {
 #[tokio::test]
 async fn reported_measurements_adapt_as_sent_ones_do() {
     let folder = tempfile::tempdir().unwrap();
-    let store = format!(
-        "--measurements={}",
-        folder.path().join("measurements").display()
-    );
+    let store = store_flag(folder.path());
     let subject = Subject::with(seconds(), &[&store]).await;
     let (graph, batch, times) = case(&subject.model);
     let (handle, all) = (

@@ -1,7 +1,6 @@
 //! Graphs of named feature sets are ranked by the model of their set.
 
 mod answers;
-mod bad_input;
 mod measured;
 mod selection;
 mod without_model;

@@ -176,7 +176,7 @@ async fn suggestions_fill_the_space_and_find_the_fastest() {
 #[tokio::test]
 async fn other_targets_say_what_to_expect() {
     let folder = tempfile::tempdir().unwrap();
-    let store = format!("--measurements={}", folder.path().join("store").display());
+    let store = store_flag(folder.path());
     let (server, _models) = server(&[&store]).await;
     let report = async |target: &str, time: &dyn Fn(u16) -> f64| {
         let request = ReportMeasurementsRequest {
@@ -229,36 +229,4 @@ async fn other_targets_say_what_to_expect() {
     let sources = answer.adaptation.unwrap().sources;
     assert_eq!((sources.len(), sources[0].measured_configs), (1, 72));
     assert!(sources[0].agreement > 0.5);
-}
-
-#[tokio::test]
-async fn what_does_not_fit_is_refused() {
-    let (server, _folder) = server(&[]).await;
-    let refused = async |graph: Graph, adapt: Option<Adapt>| {
-        let request = RankConfigsRequest {
-            graph: Some(graph),
-            batch: Some(batch(0..3)),
-            adapt,
-            ..RankConfigsRequest::default()
-        };
-        let answer = server.cost_model().await.rank_configs(request).await;
-        let status = answer.unwrap_err();
-        (status.code(), status.message().to_owned())
-    };
-    let (code, message) = refused(space(&[], "1024"), None).await;
-    assert_eq!(code, Code::NotFound);
-    says!(message, "config_columns");
-    let (code, message) = refused(space(&["width"], "1024"), None).await;
-    assert_eq!(code, Code::InvalidArgument);
-    says!(message, "column");
-    let (code, message) = refused(space(&["a", "b", "a"], ""), None).await;
-    assert_eq!(code, Code::InvalidArgument);
-    says!(message, "twice");
-    let many = Adapt {
-        other_targets: vec!["x".to_owned(); 17],
-        ..measured(&[1, 2])
-    };
-    let (code, message) = refused(gemm(), Some(many)).await;
-    assert_eq!(code, Code::InvalidArgument);
-    says!(message, "at most 16");
 }

@@ -1,7 +1,6 @@
 //! Fusions are ranked by the predicted seconds of their kernels.
 
 mod answers;
-mod bad_input;
 mod reports;
 
 use hlorank_graph::Graph;

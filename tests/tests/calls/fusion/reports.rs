@@ -6,10 +6,7 @@ use hlorank_tests::prelude::*;
 #[tokio::test]
 async fn a_report_by_hash_keeps_the_program_that_another_call_sent() {
     let folder = tempfile::tempdir().unwrap();
-    let flag = format!(
-        "--measurements={}",
-        folder.path().join("measurements").display()
-    );
+    let flag = store_flag(folder.path());
     let server = TestServer::start_with(&[&flag]).await;
     let (mut calls, program) = (server.cost_model().await, program_graph("adam_small"));
     let graph = Graph {

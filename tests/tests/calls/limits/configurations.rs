@@ -2,10 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-use crate::limits::{
-    request::{features, kernel, layout_graph, tiles, wide_tiles},
-    servers::{Past, Servers},
-};
+use crate::limits::request::{Past, Servers, features, kernel, layout_graph, tiles, wide_tiles};
 
 /// Entries of a table: the compiler's layout, and the orders 1, 0.
 const ENTRIES: [u32; 6] = [0, 0, 0, 9, 0, 0];

@@ -7,10 +7,6 @@ const LARGE: i64 = 45_000;
 /// Less time than those need.
 const FLAGS: [&str; 2] = ["--workers=1", "--max-queued-nodes=20000"];
 
-fn tiles(count: i64) -> Configurations {
-    Configurations::Tile(grid_tiles(count))
-}
-
 /// Returns a client without retries, and a graph that the server has cached.
 async fn client(server: &TestServer, nodes: u8) -> (Client, GraphHandle) {
     let client = server.client_without_retries().await;
@@ -30,7 +26,7 @@ async fn fill(server: &TestServer) -> JoinHandle<Result<(), ClientError>> {
     };
     let client = server.client_with(endless).await;
     let large = tokio::spawn(async move {
-        let tiles = tiles(LARGE);
+        let tiles = tile_grid(LARGE);
         client
             .rank(&RankRequest::new(&graph, &tiles).top(1))
             .await
@@ -58,9 +54,9 @@ async fn until_empty(server: &TestServer) {
 async fn what_would_wait_for_too_much_is_refused_at_once() {
     let server = TestServer::start_with(&FLAGS).await;
     let (client, graph) = client(&server, 39).await;
-    let (cached, new) = (tiles(10), tiles(20));
+    let (cached, new) = (tile_grid(10), tile_grid(20));
     // After several runs the server knows how long one takes.
-    for part in [tiles(2), tiles(4), tiles(6), tiles(8)] {
+    for part in [tile_grid(2), tile_grid(4), tile_grid(6), tile_grid(8)] {
         client.rank(&RankRequest::new(&graph, &part)).await.unwrap();
     }
     client
@@ -107,7 +103,7 @@ async fn what_would_wait_for_too_much_is_refused_at_once() {
 async fn a_call_that_finds_nothing_to_wait_for_is_taken_however_large() {
     let server = TestServer::start_with(&FLAGS).await;
     let (client, graph) = client(&server, 12).await;
-    let tiles = tiles(5_000);
+    let tiles = tile_grid(5_000);
     let ranking = client
         .rank(&RankRequest::new(&graph, &tiles).top(1))
         .await
@@ -126,10 +122,10 @@ async fn a_stream_that_was_begun_goes_on() {
         .rank_stream(&StreamRequest::new(&graph))
         .await
         .unwrap();
-    stream.send(&tiles(10)).await.unwrap();
+    stream.send(&tile_grid(10)).await.unwrap();
     stream.scores().await.unwrap().unwrap();
     let large = fill(&server).await;
-    stream.send(&tiles(30)).await.unwrap();
+    stream.send(&tile_grid(30)).await.unwrap();
     let scores = stream.scores().await.unwrap().unwrap();
     assert_eq!(scores.reuse.rows_evaluated, 20);
     assert!(!large.is_finished(), "the queue was full meanwhile");
@@ -152,7 +148,7 @@ async fn a_client_comes_again_when_it_was_told_to() {
         tokio::time::sleep(Duration::from_millis(300)).await;
         large.abort();
     };
-    let tiles = tiles(20);
+    let tiles = tile_grid(20);
     let request = RankRequest::new(&graph, &tiles);
     let (ranked, ()) = tokio::join!(patient.rank(&request), stop);
     ranked.expect("it was tried again");

@@ -2,10 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-use crate::limits::{
-    request::{features, layouts_of, text},
-    servers::{Past, Servers},
-};
+use crate::limits::request::{Past, Servers, features, layouts_of, text};
 
 /// Returns a parameter and dots of it with itself, this number of nodes in total.
 fn dots(nodes: i64) -> Vec<u8> {

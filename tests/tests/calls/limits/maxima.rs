@@ -15,7 +15,7 @@ const REPORTED: usize = 10_000;
 const LEARNED: usize = 2_000;
 
 async fn with_store(folder: &Path) -> TestServer {
-    let store = format!("--measurements={}", folder.join("measurements").display());
+    let store = store_flag(folder);
     TestServer::start_with(&[&store, "--max-measurements-bytes=1073741824"]).await
 }
 

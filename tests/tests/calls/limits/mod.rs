@@ -2,7 +2,6 @@
 //! its own reason, in words and for programs.
 
 mod bytes;
-mod client_requests;
 mod configurations;
 mod connections;
 mod delivery;
@@ -13,10 +12,6 @@ mod memory;
 mod nesting;
 mod open_call;
 mod places;
-mod ratio;
 mod request;
 mod requests;
-mod run_memory;
-mod servers;
 mod streams;
-mod watches;

@@ -1,17 +1,12 @@
 //! Limits of the depth and the length of the parts of a module.
 
 use hlorank_tests::prelude::*;
-use prost::{
-    bytes::BufMut,
-    encoding::{WireType, encode_key},
-};
+use prost::bytes::BufMut;
+use prost::encoding::{WireType, encode_key};
 use tonic::codec::{Codec, EncodeBuf, Encoder};
 use tonic_prost::ProstCodec;
 
-use crate::limits::{
-    request::{layout_graph, layouts_of, text},
-    servers::{Past, Servers},
-};
+use crate::limits::request::{Past, Servers, layout_graph, layouts_of, text};
 
 /// Maximum bytes of the parts of one instruction that take more memory once decoded.
 const NESTED_BYTES: usize = 4 << 20;

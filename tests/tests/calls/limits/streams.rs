@@ -1,14 +1,10 @@
 //! Limits of the configurations and bytes of a stream.
 
-use hlorank_proto::v1::{
-    rank_configs_stream_request::Part, rank_configs_stream_response::Part as Answer,
-};
+use hlorank_proto::v1::rank_configs_stream_request::Part;
+use hlorank_proto::v1::rank_configs_stream_response::Part as Answer;
 use hlorank_tests::prelude::*;
 
-use crate::limits::{
-    request::{kernel, tiles, wide_tiles},
-    servers::Past,
-};
+use crate::limits::request::{Past, kernel, tiles, wide_tiles};
 
 fn batch(configs: Configs) -> RankConfigsStreamRequest {
     let batch = ConfigBatch {

@@ -18,7 +18,7 @@ use hlorank_tests::prelude::*;
 const TARGET: &str = "a board";
 
 async fn start(folder: &Path, flags: &[&str]) -> (TestServer, Client) {
-    let measurements = format!("--measurements={}", folder.join("measurements").display());
+    let measurements = store_flag(folder);
     let server = TestServer::start_with(&[&[&*measurements], flags].concat()).await;
     let client = server.client().await;
     (server, client)

@@ -36,16 +36,7 @@ fn bounds() -> Vec<[i64; 2]> {
 }
 
 fn tiles() -> Configurations {
-    let mut tiles = TileBatch::default();
-    for bounds in bounds() {
-        let tile = TileConfiguration {
-            kernel_bounds: &[],
-            output_bounds: &bounds,
-            input_bounds: &[],
-        };
-        tiles.push(tile, &Limits::default()).unwrap();
-    }
-    Configurations::Tile(tiles)
+    Configurations::Tile(hlorank_tests::tiles(&bounds()))
 }
 
 /// Times that fall with the second bound and rise a little with the first.

@@ -196,22 +196,15 @@ async fn failures_are_kept_and_ranked_last() {
 
 /// Distinct tiles, by number.
 fn tiles(numbers: impl Iterator<Item = usize>) -> Configurations {
-    let mut tiles = TileBatch::default();
-    for number in numbers {
+    let bounds = numbers.map(|number| {
         let number = i64::try_from(number).unwrap();
-        let output_bounds = [
+        [
             1 + number % 100,
             1 + number / 100 % 100,
             1 + number / 10_000,
-        ];
-        let tile = TileConfiguration {
-            kernel_bounds: &[],
-            output_bounds: &output_bounds,
-            input_bounds: &[],
-        };
-        tiles.push(tile, &Limits::default()).unwrap();
-    }
-    Configurations::Tile(tiles)
+        ]
+    });
+    Configurations::Tile(hlorank_tests::tiles(&bounds.collect::<Vec<_>>()))
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,10 +5,6 @@ use hlorank_tests::prelude::*;
 const MODEL: &str = TILE_MODEL;
 const REQUESTS: &str = "hlorank_requests_total";
 
-fn tiles(count: i64) -> Configurations {
-    Configurations::Tile(grid_tiles(count))
-}
-
 fn requests(scrape: &Scrape, method: &str, model: &str, code: &str) -> f64 {
     scrape.value(
         REQUESTS,
@@ -38,7 +34,7 @@ async fn after(server: &TestServer, calls: f64) -> Scrape {
 }
 
 async fn rank(client: &Client, graph: &GraphHandle, model: Option<&str>) -> Option<Code> {
-    let batch = tiles(5);
+    let batch = tile_grid(5);
     let request = RankRequest::new(graph, &batch).model(model.map(|name| name.parse().unwrap()));
     client
         .rank(&request)
@@ -61,7 +57,7 @@ async fn calls_are_counted_by_method_model_and_code() {
         .rank_stream(&StreamRequest::new(&graph))
         .await
         .unwrap();
-    stream.send(&tiles(2)).await.unwrap();
+    stream.send(&tile_grid(2)).await.unwrap();
     stream.finish().await.unwrap();
 
     let scrape = server.scrape().await;
@@ -95,14 +91,14 @@ async fn errors_are_counted_by_code_and_reason() {
         rank(&client, &graph, Some("no-such-model")).await,
         Some(Code::NotFound)
     );
-    let large = tiles(50_000);
+    let large = tile_grid(50_000);
     assert!(
         client
             .rank(&RankRequest::new(&graph, &large))
             .await
             .is_err()
     );
-    let empty = tiles(0);
+    let empty = tile_grid(0);
     assert!(
         client
             .rank(&RankRequest::new(&graph, &empty))
@@ -152,7 +148,7 @@ async fn a_call_that_its_client_leaves_is_cancelled() {
     let server = TestServer::start().await;
     let (client, graph) = (server.client().await, GraphHandle::features(&kernel_of(40)));
     client.put_graph(&graph).await.unwrap();
-    let large = tiles(MANY_TILES);
+    let large = tile_grid(MANY_TILES);
     let request = RankRequest::new(&graph, &large);
     assert!(
         tokio::time::timeout(Duration::from_millis(300), client.rank(&request))

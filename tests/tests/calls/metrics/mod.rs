@@ -2,7 +2,6 @@
 
 mod caches;
 mod calls;
-mod health;
 mod listener;
 mod table;
 mod work;

@@ -2,11 +2,9 @@
 
 mod bad_artifacts;
 mod canary;
-mod counting;
 mod kinds;
 mod pinning;
 mod reloading;
-mod removing;
 mod several_servers;
 mod signed;
 mod targets;

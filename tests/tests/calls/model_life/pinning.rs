@@ -71,10 +71,7 @@ async fn a_rollback_is_one_call_and_no_other_call_fails() {
         .rollback(MODEL)
         .await
         .unwrap_err();
-    assert_eq!(
-        refused.refusal().unwrap().reason(),
-        Some("NO_OLDER_VERSION")
-    );
+    assert_reason(&refused, "NO_OLDER_VERSION");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -107,11 +104,7 @@ async fn a_version_that_is_not_loaded_is_loaded_and_checked_before_it_is_pinned(
         .pin(MODEL, bad)
         .await
         .unwrap_err();
-    assert_eq!(
-        refused.refusal().unwrap().reason(),
-        Some("MODEL_REJECTED"),
-        "{refused}"
-    );
+    assert_reason(&refused, "MODEL_REJECTED");
     says!(refused.to_string(), "FILE_MISSING");
     assert_eq!(subject.ask(MODEL, 12).await.model, asked.model);
 }
@@ -169,7 +162,7 @@ async fn a_policy_that_cannot_be_kept_changes_nothing() {
         .rollback(MODEL)
         .await
         .unwrap_err();
-    assert_eq!(refused.refusal().unwrap().reason(), Some("POLICY_NOT_KEPT"));
+    assert_reason(&refused, "POLICY_NOT_KEPT");
     says!(refused.to_string(), "policy.json");
     let serving = subject.ask(MODEL, 12).await.model;
     assert_eq!(
@@ -229,7 +222,7 @@ async fn a_policy_that_is_edited_by_hand_is_followed_and_a_broken_one_changes_no
 
     fs::write(&policy, "{").unwrap();
     let refused = admin.reload().await.unwrap_err();
-    assert_eq!(refused.refusal().unwrap().reason(), Some("POLICY_NOT_KEPT"));
+    assert_reason(&refused, "POLICY_NOT_KEPT");
     says!(refused.to_string(), "policy.json");
     assert_eq!(serving().await, format!("{MODEL}@{first}"));
 
@@ -249,10 +242,7 @@ async fn a_pin_outlives_the_model_folder_while_that_is_away() {
     let away = folder.with_extension("away");
     fs::rename(folder, &away).unwrap();
     let refused = admin.reload().await.unwrap_err();
-    assert_eq!(
-        refused.refusal().unwrap().reason(),
-        Some("MODELS_UNREADABLE")
-    );
+    assert_reason(&refused, "MODELS_UNREADABLE");
     assert_eq!(
         subject.states().await,
         [(first, ModelState::Serving), (second, ModelState::Retained)]

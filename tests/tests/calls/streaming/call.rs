@@ -1,7 +1,7 @@
 //! Streams that are sent message by message, including ones that the client library would not send.
 
 use hlorank_graph::EncodedBatch;
-use hlorank_proto::v1::{Task, rank_configs_stream_response::Part as Answer};
+use hlorank_proto::v1::rank_configs_stream_response::Part as Answer;
 use hlorank_tests::prelude::*;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -81,19 +81,6 @@ pub(crate) async fn exchange(
 /// Returns a kernel of two dots.
 pub(crate) fn kernel() -> Graph {
     kernel_graph(graph_of_module(two_dots()))
-}
-
-/// Returns a module of two dots with configurable layouts.
-pub(crate) fn layouts_graph() -> Graph {
-    Graph {
-        task: Task::Layout.into(),
-        ..graph_of_module(two_dots())
-    }
-}
-
-/// Returns a module without instructions.
-pub(crate) fn empty_graph() -> Graph {
-    kernel_graph(graph_of_module(single(vec![])))
 }
 
 /// Returns tiles of two dimensions, of which 64 are distinct.

@@ -31,11 +31,7 @@ async fn an_open_stream_holds_its_place() {
     let server = TestServer::start_with(&ONE_REQUEST).await;
     let mut stream = open(&server).await.unwrap();
     let error = open(&server).await.unwrap_err();
-    assert_eq!(
-        error.refusal().and_then(|refusal| refusal.reason()),
-        Some("OVERLOADED"),
-        "{error}"
-    );
+    assert_reason(&error, "OVERLOADED");
     stream.send(&tile_batch(3)).await.unwrap();
     stream.finish().await.unwrap();
     until_free(&server).await;
@@ -53,10 +49,7 @@ async fn a_stream_that_is_dropped_at_work_gives_its_place_and_the_workers_back()
     let server = TestServer::start_with(&ONE_REQUEST).await;
     let mut stream = open(&server).await.unwrap();
     // This takes many times longer than the test waits.
-    stream
-        .send(&Configurations::Tile(grid_tiles(400_000)))
-        .await
-        .unwrap();
+    stream.send(&tile_grid(400_000)).await.unwrap();
     tokio::time::sleep(Duration::from_millis(500)).await;
     drop(stream);
     let dropped = Instant::now();

@@ -3,6 +3,4 @@
 mod call;
 mod cancel;
 mod flow;
-mod order;
 mod scores;
-mod small_batches;

@@ -63,80 +63,36 @@ fn cuts(count: usize, sizes: &[usize]) -> Vec<Range<usize>> {
 const SIZES: [&[usize]; 4] = [&[usize::MAX], &[8], &[2, 5, 1], &[1]];
 
 #[tokio::test]
-async fn a_stream_in_one_batch_is_a_lone_call() {
-    let server = TestServer::start().await;
-    let client = server.client().await;
-    for graph in measured_graphs() {
-        let expected = call(&client, &GraphHandle::of(&graph), configurations(&graph)).await;
-        let ranking = stream(&client, &graph, &cuts(expected.scores.len(), SIZES[0])).await;
-        assert_eq!(
-            (bits(&ranking.scores), &ranking.best),
-            (bits(&expected.scores), &expected.best)
-        );
-        assert_eq!(
-            (&ranking.model, ranking.graph_hash),
-            (&expected.model, expected.graph_hash)
-        );
-        assert_eq!(ranking.reuse.segment_rows, expected.reuse.segment_rows);
-        assert!(ranking.timings.total >= ranking.timings.encode + ranking.timings.rank);
-    }
-}
-
-#[tokio::test]
-async fn each_batch_has_the_scores_of_a_lone_call() {
+async fn each_batch_has_the_scores_of_a_lone_call_and_the_ranking_is_that_of_all() {
     // Without a cache, every batch is evaluated.
     let server = TestServer::start_with(&["--embedding-cache-bytes=0"]).await;
     let client = server.client().await;
     for graph in measured_graphs() {
         let (handle, all) = (GraphHandle::of(&graph), configurations(&graph));
-        let together = call(&client, &handle, all).await.scores;
+        let together = call(&client, &handle, all).await;
         for sizes in SIZES {
             let batches = cuts(all.len(), sizes);
             let mut alone = Vec::new();
             for range in &batches {
-                alone.extend(
-                    call(&client, &handle, &part(all, range.clone()))
-                        .await
-                        .scores,
-                );
+                let batch = part(all, range.clone());
+                alone.extend(call(&client, &handle, &batch).await.scores);
             }
-            let scores = stream(&client, &graph, &batches).await.scores;
-            assert_eq!(bits(&scores), bits(&alone), "{}, {sizes:?}", graph.name);
-            assert_eq!(bits(&scores), bits(&together), "{}, {sizes:?}", graph.name);
-        }
-    }
-}
-
-#[tokio::test]
-async fn the_ranking_is_that_of_all_scores() {
-    let server = TestServer::start().await;
-    let client = server.client().await;
-    for graph in measured_graphs() {
-        for sizes in SIZES {
-            let batches = cuts(configurations(&graph).len(), sizes);
-            let ranking = stream(&client, &graph, &batches).await;
-            let best: Vec<usize> = ranking.best.iter().map(|ranked| ranked.config).collect();
-            let expected = rank(&ranking.scores, 0)
-                .into_iter()
-                .map(|config| config as usize);
+            let streamed = stream(&client, &graph, &batches).await;
+            let what = format!("{}, {sizes:?}", graph.name);
+            assert_eq!(bits(&streamed.scores), bits(&alone), "{what}");
+            assert_eq!(bits(&streamed.scores), bits(&together.scores), "{what}");
+            assert_eq!(streamed.best, together.best, "{what}");
             assert_eq!(
-                best,
-                expected.collect::<Vec<_>>(),
-                "{}, {sizes:?}",
-                graph.name
+                (&streamed.model, streamed.graph_hash),
+                (&together.model, together.graph_hash)
             );
-            assert!(
-                ranking
-                    .best
-                    .iter()
-                    .all(|ranked| ranked.score == ranking.scores[ranked.config])
-            );
+            let timings = streamed.timings;
+            assert!(timings.total >= timings.encode + timings.rank, "{what}");
+            if batches.len() == 1 {
+                assert_eq!(streamed.reuse.segment_rows, together.reuse.segment_rows);
+            }
         }
     }
-}
-
-fn bits(scores: &[f32]) -> Vec<u32> {
-    scores.iter().map(|score| score.to_bits()).collect()
 }
 
 #[tokio::test]
@@ -304,11 +260,7 @@ async fn the_client_tells_why_a_stream_was_refused() {
     stream.send(&batch).await.unwrap();
     assert_eq!(stream.scores().await.unwrap().unwrap().scores.len(), 600);
     let error = stream.scores().await.unwrap_err();
-    assert_eq!(
-        error.refusal().and_then(|refusal| refusal.reason()),
-        Some("STREAM_TOO_LONG"),
-        "{error}"
-    );
+    assert_reason(&error, "STREAM_TOO_LONG");
 }
 
 #[tokio::test]

@@ -14,14 +14,10 @@ fn call(id: i64, computation: i64) -> HloInstructionProto {
     }
 }
 
-fn read_within(bytes: &[u8], limits: &Limits) -> Result<Graph, GraphError> {
-    let module = HloModule::read(bytes, limits)?;
+fn read(bytes: &[u8]) -> Result<Graph, GraphError> {
+    let module = HloModule::read(bytes, &Limits::default())?;
     let configurable = module.arrays.default_configurable();
     module.into_graph(Task::Layout, configurable)
-}
-
-fn read(bytes: &[u8]) -> Result<Graph, GraphError> {
-    read_within(bytes, &Limits::default())
 }
 
 /// Asserts the error, and that its message contains all of `words`.
@@ -157,62 +153,6 @@ fn a_computation_does_not_call_itself() {
         GraphError::Cycle { node: 1 },
         &["node 1"],
     );
-}
-
-#[test]
-fn a_module_may_have_as_many_nodes_as_the_limit_and_no_more() {
-    let limits = Limits {
-        nodes: 4,
-        ..Limits::default()
-    };
-    let chain = |nodes| single((0..nodes).map(|id| instruction(id, &[])).collect());
-    assert_eq!(read_within(&chain(4), &limits).unwrap().len(), 4);
-    let expected = GraphError::TooMany {
-        what: "nodes",
-        kind: LimitKind::Nodes,
-        limit: 4,
-    };
-    assert_eq!(read_within(&chain(5), &limits), Err(expected));
-}
-
-#[test]
-fn a_module_may_have_as_many_edges_as_the_limit_and_no_more() {
-    let limits = Limits {
-        edges: 4,
-        ..Limits::default()
-    };
-    let fan_in = |operands: &[i64]| {
-        let body = computation(1, vec![instruction(0, &[]), instruction(1, operands)]);
-        module(vec![body, computation(2, vec![call(2, 1)])])
-    };
-    let graph = read_within(&fan_in(&[0, 0, 0]), &limits).unwrap();
-    assert_eq!(graph.edges(), [[1, 0], [2, 1]]);
-    let expected = GraphError::TooMany {
-        what: "edges",
-        kind: LimitKind::Edges,
-        limit: 4,
-    };
-    says!(expected.to_string(), "4 edges");
-    assert_eq!(read_within(&fan_in(&[0, 0, 0, 0]), &limits), Err(expected));
-}
-
-#[test]
-fn a_module_has_no_more_computations_than_it_may_have_nodes() {
-    let limits = Limits {
-        nodes: 3,
-        ..Limits::default()
-    };
-    let empty = |count| (0..count).map(|id| computation(id, vec![])).collect();
-    assert_eq!(
-        read_within(&module(empty(3)), &limits),
-        Err(GraphError::Empty)
-    );
-    let expected = GraphError::TooMany {
-        what: "computations",
-        kind: LimitKind::Nodes,
-        limit: 3,
-    };
-    assert_eq!(read_within(&module(empty(4)), &limits), Err(expected));
 }
 
 #[test]
@@ -482,11 +422,7 @@ fn describing_nodes_reads_each_once() {
         .unwrap();
     assert_eq!(nodes.len(), 19_998);
     assert_eq!(nodes[7].tensor_ranks, [0, 1 << 20, 1 << 20]);
-    assert!(
-        start.elapsed() < Duration::from_secs(5),
-        "took {:?}",
-        start.elapsed()
-    );
+    assert!(start.elapsed() < PATIENCE, "took {:?}", start.elapsed());
 }
 
 #[test]

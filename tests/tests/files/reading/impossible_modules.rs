@@ -155,6 +155,23 @@ fn no_operands(instruction: &mut HloInstructionProto) -> bool {
 }
 
 #[test]
+fn a_negative_size_is_refused_with_its_instruction() {
+    let mut dot = operation("dot", 2, &[1, 1]);
+    dot.shape.as_mut().unwrap().dimensions[0] = -8;
+    let bytes = single(vec![operation("parameter", 1, &[]), dot]);
+    let message = HloModule::read(&bytes, &Limits::default())
+        .map(drop)
+        .unwrap_err()
+        .to_string();
+    says!(
+        message,
+        "node 1 (`instruction.2`, dot) of computation",
+        "size -8",
+        "XLA refuses"
+    );
+}
+
+#[test]
 fn roots_parameters_and_the_entry_exist() {
     let mut module = module();
     module.computations[0].root_id = 999_999;

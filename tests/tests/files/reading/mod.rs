@@ -4,6 +4,5 @@ mod bad_modules;
 mod bad_texts;
 mod hlo_text;
 mod impossible_modules;
-mod measured_files;
 mod reference_features;
 mod tpugraphs_files;

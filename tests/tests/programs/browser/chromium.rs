@@ -38,12 +38,7 @@ impl Browser {
             version.is_ok_and(|status| status.success())
         };
         let Some(program) = PROGRAMS.iter().find(runs) else {
-            let test = thread::current().name().unwrap_or("a test").to_owned();
-            // Not `eprintln!`, whose output the test harness captures.
-            let _ = writeln!(
-                std::io::stderr(),
-                "skipped: {test} needs a browser, such as Debian's chromium"
-            );
+            skipped("a browser, such as Debian's chromium");
             return None;
         };
         let profile = tempfile::tempdir().unwrap();

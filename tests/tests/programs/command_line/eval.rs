@@ -3,11 +3,7 @@
 use hlorank_client::quality::{Outcome, PairCounts, top_slowdown};
 use hlorank_tests::prelude::*;
 
-use crate::command_line::{
-    measured_file::{MeasuredFile, measurements, run_times},
-    running::CommandLine,
-    table::rows,
-};
+use crate::command_line::running::{CommandLine, MeasuredFile, measurements, rows, run_times};
 
 /// Metrics, in the order of the table.
 const METRICS: [&str; 8] = [

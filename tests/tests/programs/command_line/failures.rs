@@ -4,10 +4,7 @@ use std::net::TcpListener;
 
 use hlorank_tests::prelude::*;
 
-use crate::command_line::{
-    measured_file::{MeasuredFile, measurements},
-    running::{CommandLine, NO_SERVER, SHORT},
-};
+use crate::command_line::running::{CommandLine, MeasuredFile, NO_SERVER, SHORT, measurements};
 
 #[test]
 fn wrong_arguments_exit_with_two() {

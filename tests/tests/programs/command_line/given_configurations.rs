@@ -2,7 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-use crate::command_line::{measured_file::MeasuredFile, running::CommandLine};
+use crate::command_line::running::{CommandLine, MeasuredFile};
 
 /// Relative tolerance of scores.
 const TOLERANCE: f64 = 1e-5;

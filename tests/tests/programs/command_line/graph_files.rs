@@ -3,10 +3,7 @@
 use hlorank_graph::FeatureSet;
 use hlorank_tests::prelude::*;
 
-use crate::command_line::{
-    measured_file::{MeasuredFile, measurements},
-    running::CommandLine,
-};
+use crate::command_line::running::{CommandLine, MeasuredFile, measurements};
 
 #[test]
 fn the_graphs_of_a_file_are_inspected() {

@@ -6,7 +6,6 @@ mod failures;
 mod feature_set;
 mod given_configurations;
 mod graph_files;
-mod measured_file;
 mod models;
 #[cfg(unix)]
 mod output_files;
@@ -15,5 +14,4 @@ mod report;
 mod running;
 mod security;
 mod suggest;
-mod table;
 mod terminal;

@@ -2,7 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-use crate::command_line::{running::CommandLine, table::rows};
+use crate::command_line::running::{CommandLine, rows};
 
 /// Returns the manifest that a model was loaded from.
 fn manifest(model: &Value) -> Value {

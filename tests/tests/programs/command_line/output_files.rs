@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 
 use hlorank_tests::prelude::*;
 
-use crate::command_line::{measured_file::MeasuredFile, running::CommandLine};
+use crate::command_line::running::{CommandLine, MeasuredFile};
 
 const NAME: &str = "features.npz";
 

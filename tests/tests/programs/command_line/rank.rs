@@ -2,11 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-use crate::command_line::{
-    measured_file::{MeasuredFile, measurements, run_times},
-    running::CommandLine,
-    table::rows,
-};
+use crate::command_line::running::{CommandLine, MeasuredFile, measurements, rows, run_times};
 
 fn ranking(graph: &Value) -> &[Value] {
     graph["ranking"].as_array().unwrap()

@@ -2,7 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-use crate::command_line::{measured_file::MeasuredFile, running::CommandLine, table::rows};
+use crate::command_line::running::{CommandLine, MeasuredFile, rows};
 
 fn reported(command_line: &CommandLine, graph: &str, options: &[&str]) -> Value {
     let arguments = [&["report", "--graph", graph][..], options].concat();

@@ -1,5 +1,6 @@
-//! Runs `hlorank`.
+//! Runs `hlorank`, and the measured files and tables of its tests.
 
+use hlorank_graph::{FileKind, Measurements};
 use hlorank_tests::prelude::*;
 
 /// Address without a server.
@@ -104,4 +105,87 @@ impl CommandLine {
         }
         command
     }
+}
+
+/// A file and its content.
+pub(crate) struct MeasuredFile {
+    pub(crate) path: PathBuf,
+    pub(crate) kind: FileKind,
+    pub(crate) graphs: Vec<MeasuredGraph>,
+}
+
+impl MeasuredFile {
+    /// Reads the first file of layouts, by name.
+    pub(crate) fn layout() -> Self {
+        Self::first("layout_")
+    }
+
+    /// Reads the first file of tiles, by name.
+    pub(crate) fn tile() -> Self {
+        Self::first("tile_")
+    }
+
+    /// Reads one file of each task.
+    pub(crate) fn both() -> [Self; 2] {
+        [Self::layout(), Self::tile()]
+    }
+
+    fn first(start: &str) -> Self {
+        let files = fs::read_dir(fixture("measured"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let is_wanted = |path: &PathBuf| {
+            let name = path.file_name().unwrap().to_string_lossy();
+            name.starts_with(start) && name.ends_with(".pb")
+        };
+        let path = files.filter(is_wanted).min().unwrap();
+        let file = GraphFile::read(&path, Task::Layout, &Limits::default()).unwrap();
+        assert!(
+            file.graphs.iter().all(|graph| graph.measurements.is_some()),
+            "{}",
+            path.display()
+        );
+        Self {
+            path,
+            kind: file.kind,
+            graphs: file.graphs,
+        }
+    }
+
+    /// Returns the path as an argument.
+    pub(crate) fn argument(&self) -> &str {
+        self.path.to_str().unwrap()
+    }
+}
+
+/// Returns the measurements of a graph.
+pub(crate) fn measurements(graph: &MeasuredGraph) -> &Measurements {
+    graph.measurements.as_ref().unwrap()
+}
+
+/// Returns the measured run times of a graph with the numbers of their configurations.
+pub(crate) fn run_times(graph: &MeasuredGraph) -> Vec<(usize, i64)> {
+    let times = measurements(graph).run_times.iter().copied().enumerate();
+    times.filter(|(_, time)| *time > 0).collect()
+}
+
+/// Returns the cells of each row under the header that starts with `first_column`, without empty cells.
+pub(crate) fn rows(text: &str, first_column: &str) -> Vec<Vec<String>> {
+    let lines = text
+        .lines()
+        .skip_while(|line| !line.trim_start().starts_with(first_column));
+    lines
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .map(cells)
+        .collect()
+}
+
+/// Splits a row into cells. Columns are separated by two spaces, words in a cell by one.
+fn cells(line: &str) -> Vec<String> {
+    line.split("  ")
+        .map(str::trim)
+        .filter(|cell| !cell.is_empty())
+        .map(str::to_owned)
+        .collect()
 }

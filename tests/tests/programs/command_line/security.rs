@@ -2,11 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-use crate::command_line::{
-    measured_file::MeasuredFile,
-    running::{CommandLine, NO_SERVER, SHORT},
-    table::rows,
-};
+use crate::command_line::running::{CommandLine, MeasuredFile, NO_SERVER, SHORT, rows};
 
 const MODEL: &str = TILE_MODEL;
 

@@ -2,7 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-use crate::command_line::{measured_file::MeasuredFile, running::CommandLine};
+use crate::command_line::running::{CommandLine, MeasuredFile};
 
 /// Measures what is suggested, as a user's script does: times are those of the file.
 fn search(command_line: &CommandLine, file: &MeasuredFile, rounds: usize) -> Vec<Value> {

@@ -6,7 +6,7 @@ use std::io::Read as _;
 use hlorank_tests::prelude::*;
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 
-use crate::command_line::{measured_file::MeasuredFile, running::CommandLine};
+use crate::command_line::running::{CommandLine, MeasuredFile};
 
 /// Escape sequence that clears a line.
 const CLEAR: &str = "\u{1b}[2K";

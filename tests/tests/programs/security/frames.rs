@@ -1,6 +1,9 @@
 //! Clients that send frames of HTTP/2 which no well-behaved client sends.
 
-use hlorank_tests::prelude::*;
+use hlorank_tests::{
+    attackers::frames::{HELLO, frame},
+    prelude::*,
+};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -8,15 +11,8 @@ use tokio::{
 
 use crate::security::secured::list_models;
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-
 /// Maximum wait for the end of a connection on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
-    let [_, length @ ..] = u32::try_from(payload.len()).unwrap().to_be_bytes();
-    [&length[..], &[kind, flags, 0, 0, 0, stream], payload].concat()
-}
 
 /// Sends a frame again and again, until the server closes the connection. Returns the number of frames that were sent until the
 /// client noticed.
@@ -33,7 +29,7 @@ async fn frames_until_closed(
     let answers = tokio::spawn(async move {
         let _ = tokio::io::copy(&mut reader, &mut tokio::io::sink()).await;
     });
-    writer.write_all(&[PREFACE, first].concat()).await.unwrap();
+    writer.write_all(&[HELLO, first].concat()).await.unwrap();
     for sent in 1..=most {
         if answers.is_finished() || writer.write_all(repeated).await.is_err() {
             return Some(sent);
@@ -85,7 +81,7 @@ async fn floods_of_pings_and_settings_take_no_memory() {
         let stream = TcpStream::connect(server.address()).await.unwrap();
         let (mut reader, mut writer) = stream.into_split();
         let flood = tokio::spawn(async move {
-            writer.write_all(PREFACE).await.unwrap();
+            writer.write_all(HELLO).await.unwrap();
             for _ in 0..FRAMES / 100 {
                 // An error means that the server has closed the connection.
                 let Ok(()) = writer.write_all(&frame.repeat(100)).await else {

@@ -1,13 +1,11 @@
 //! Access to the server: TLS, tokens, compression and silent connections.
 
 mod client;
-mod compression;
 mod frames;
 mod hosts;
 mod protocol;
 mod rotation;
 mod secured;
-mod silence;
 mod tls;
 mod tokens;
 mod uploads;

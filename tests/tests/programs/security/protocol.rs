@@ -3,7 +3,9 @@
 use hlorank_tests::prelude::*;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
-use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use tonic::codec::CompressionEncoding::Gzip;
 
 const METHOD: &str = "hlorank.v1.ModelService/ListModels";
 
@@ -80,4 +82,39 @@ async fn only_posts_of_grpc_reach_a_method() {
         .map(|sample| sample.value)
         .sum();
     assert_eq!(calls, 2.0, "no handler has run for the others");
+}
+
+fn request() -> RankConfigsRequest {
+    let configs = (1..=500).map(|bound| TileConfig {
+        output_bounds: vec![bound],
+        ..Default::default()
+    });
+    let configs = Configs::TileConfigs(TileConfigs {
+        configs: configs.collect(),
+    });
+    rank_request(graph_of_module(two_dots()), configs).with_scores()
+}
+
+#[tokio::test]
+async fn compressed_requests_have_compressed_answers() {
+    let server = TestServer::start().await;
+    let channel = server.channel().await;
+    let plain = CostModelServiceClient::new(channel.clone())
+        .rank_configs(request())
+        .await
+        .unwrap();
+    let client = CostModelServiceClient::new(channel).accept_compressed(Gzip);
+    let sent = client
+        .clone()
+        .send_compressed(Gzip)
+        .rank_configs(request())
+        .await
+        .unwrap();
+    assert_eq!(sent.metadata().get("grpc-encoding").unwrap(), "gzip");
+    assert_eq!(sent.get_ref().scores, plain.get_ref().scores);
+    let unsent = { client }.rank_configs(request()).await.unwrap();
+    assert!(
+        unsent.metadata().get("grpc-encoding").is_none(),
+        "the request was not compressed"
+    );
 }

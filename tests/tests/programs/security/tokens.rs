@@ -81,13 +81,6 @@ impl Caller {
     }
 }
 
-fn reason(status: &Status) -> String {
-    status
-        .get_details_error_info()
-        .map(|info| info.reason)
-        .unwrap_or_default()
-}
-
 fn check(refused: &Status, code: Code, expected: &str) {
     assert_eq!(
         (refused.code(), reason(refused).as_str()),

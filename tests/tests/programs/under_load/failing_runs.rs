@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use hlorank_tests::prelude::*;
 
-use crate::under_load::requests::{alone, bits, kernels, of_tiles};
+use crate::under_load::requests::{alone, bits, kernels};
 
 const MODEL: &str = SMALL_TILE_MODEL;
 
@@ -124,28 +124,4 @@ async fn rows_that_failed_are_not_kept() {
         );
     }
     rank(&client, &graph, &batch(1, None)).await.unwrap();
-}
-
-#[tokio::test]
-async fn a_failed_call_tells_its_id() {
-    let _alone = alone().await;
-    let models = Artifacts::copy();
-    models.fail_above(MODEL, LIMIT);
-    let server = TestServer::start_with(&[&models.flag()]).await;
-    let hash = server
-        .client()
-        .await
-        .put_graph(&kernels(1)[0])
-        .await
-        .unwrap()
-        .hash;
-    let message = of_tiles(hash, 1)
-        .with_model(MODEL)
-        .with_configs(packed_tiles(&tiles(&[TOO_LARGE])));
-    let request = with_headers(message, &[("x-request-id", "tune-17")]);
-    let failed = server.rank(request).await.unwrap_err();
-    let details = failed.get_error_details();
-    assert_eq!(failed.code(), Code::Internal, "{failed}");
-    assert_eq!(details.error_info().unwrap().reason, "MODEL_FAILED");
-    assert_eq!(details.request_info().unwrap().request_id, "tune-17");
 }

@@ -51,15 +51,4 @@ async fn many_clients_with_one_cold_graph_have_it_read_once() {
         scrape.value("hlorank_embedding_cache_entries", &[]),
         "each row was evaluated once"
     );
-    Figure {
-        name: "herd_featurizations".to_owned(),
-        value: featurized,
-        unit: "featurizations",
-        target: Target::AtMost(1.0),
-        how: format!(
-            "of one cold graph of {} nodes that {CLIENTS} clients ask about at once",
-            5 * BLOCKS
-        ),
-    }
-    .write();
 }

@@ -5,7 +5,6 @@ mod cache_churn;
 mod failing_runs;
 mod herd;
 mod killed_clients;
-mod mass_cancellation;
 mod overload;
 mod requests;
 mod slow_readers;

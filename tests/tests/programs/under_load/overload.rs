@@ -6,9 +6,7 @@ use futures::future::join_all;
 use hlorank_tests::prelude::*;
 use tokio::time::Instant;
 
-use crate::under_load::requests::{
-    PATIENCE, alone, bits, connect, connect_with, kernels, rank, tiles,
-};
+use crate::under_load::requests::{PATIENCE, alone, bits, connect, connect_with, kernels, rank};
 
 const KERNELS: u16 = 16;
 
@@ -36,7 +34,7 @@ struct Questions {
 impl Questions {
     /// Ranks each graph, to learn the expected scores.
     async fn new(client: &Client) -> Self {
-        let (graphs, tiles) = (kernels(KERNELS), tiles(TILES));
+        let (graphs, tiles) = (kernels(KERNELS), tile_grid(TILES));
         let mut expected = HashMap::new();
         for graph in &graphs {
             let ranking = rank(client, graph, &tiles).await;

@@ -29,10 +29,6 @@ pub(crate) fn kernels(count: u16) -> Vec<Arc<GraphHandle>> {
     kernels_of(NODES, count)
 }
 
-pub(crate) fn tiles(count: i64) -> Configurations {
-    Configurations::Tile(grid_tiles(count))
-}
-
 /// Returns a request to rank this number of tiles of a cached graph.
 pub(crate) fn of_tiles(hash: Digest, count: i64) -> RankConfigsRequest {
     rank_request(

@@ -2,14 +2,14 @@
 
 use std::process;
 
-use hlorank_tests::prelude::*;
+use hlorank_tests::{attackers::messages::framed, prelude::*};
 use http_body_util::Full;
 use tokio::time::Instant;
 use tonic::body::Body;
 use tower::{Service as _, ServiceExt as _};
 
 use crate::under_load::requests::{
-    PATIENCE, alone, bits, connect_with, kernels, of_tiles, rank, requests, tiles,
+    PATIENCE, alone, bits, connect_with, kernels, of_tiles, rank, requests,
 };
 
 /// Number of tiles of the small kernel in each request. Their rows are evaluated once.
@@ -49,12 +49,9 @@ struct SlowReader {
 
 impl SlowReader {
     fn new(server: &TestServer, request: &RankConfigsRequest) -> Self {
-        let message = request.encode_to_vec();
-        let length = u32::try_from(message.len()).unwrap();
-        let frame = [&[0], &length.to_be_bytes()[..], &message].concat();
         Self {
             endpoint: server.endpoint().to_owned(),
-            request: frame.into(),
+            request: framed(&request.encode_to_vec(), false),
         }
     }
 
@@ -117,7 +114,7 @@ impl Fixture {
         .await;
         let graph = crate::under_load::requests::kernels_of(NODES, 1).remove(0);
         let hash = other.put_graph(&graph).await.unwrap().hash;
-        rank(&other, &graph, &tiles(TILES)).await;
+        rank(&other, &graph, &tile_grid(TILES)).await;
         let slow = SlowReader::new(&server, &wanted(hash));
         Self {
             server,
@@ -129,7 +126,7 @@ impl Fixture {
 
     /// Makes several calls with the reading client, asserts that their answers are equal, and returns the longest time.
     async fn served(&self) -> Duration {
-        let (graph, tiles) = (kernels(1).remove(0), tiles(10));
+        let (graph, tiles) = (kernels(1).remove(0), tile_grid(10));
         let expected = bits(&rank(&self.other, &graph, &tiles).await);
         let mut longest = Duration::ZERO;
         for _ in 0..20 {

@@ -56,21 +56,6 @@ fn a_text_may_have_as_many_nodes_and_edges_as_the_limits_and_no_more() {
 }
 
 #[test]
-fn computations_inside_computations_are_read_so_deep() {
-    let nested = |depth| {
-        let open = "%n = f32[] call(), to_apply={ ".repeat(depth);
-        text(&[&format!(
-            "{open}%c = f32[] constant(0) {}",
-            "}".repeat(depth)
-        )])
-    };
-    assert_eq!(read_within(&nested(63), &Limits::default()), Ok(64));
-    let message = refused(&nested(64)).to_string();
-    says!(message, "more than 64 deep", "line 4");
-    refused(&nested(1 << 20));
-}
-
-#[test]
 fn instructions_inside_operands_are_read_so_deep() {
     let nested = |depth| {
         let operands = format!(

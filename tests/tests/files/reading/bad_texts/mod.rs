@@ -20,25 +20,6 @@ fn refused(text: &str) -> GraphError {
     }
 }
 
-#[track_caller]
-fn refuse(text: &str, [line, column]: [usize; 2], words: &[&str]) {
-    let error = refused(text);
-    let message = error.to_string();
-    match error {
-        GraphError::Text {
-            line: found,
-            column: at,
-            ..
-        } => {
-            assert_eq!([found, at], [line, column], "{message}");
-        }
-        other => panic!("{other:?} has no place"),
-    }
-    for word in words {
-        assert!(message.contains(word), "{message:?} does not name {word:?}");
-    }
-}
-
 fn read_within(text: &str, limits: &Limits) -> Result<usize, GraphError> {
     HloModule::read_text(text, limits).map(|module| module.len())
 }

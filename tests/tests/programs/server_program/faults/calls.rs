@@ -140,10 +140,3 @@ pub(crate) fn limit(process: u32, resource: Resource, most: Option<u64>) -> Opti
 pub(crate) fn pid(process: u32) -> Pid {
     Pid::from_raw(process.try_into().unwrap()).unwrap()
 }
-
-/// Prints why a test is skipped. Not with `eprintln!`, whose output the test harness captures.
-pub(crate) fn skipped(why: &str) {
-    use std::io::Write as _;
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    let _ = writeln!(std::io::stderr(), "skipped: {test} needs {why}");
-}

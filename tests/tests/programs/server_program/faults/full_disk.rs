@@ -9,7 +9,7 @@ use hlorank_proto::v1::PinRequest;
 use hlorank_tests::prelude::*;
 use rustix::process::Resource;
 
-use super::calls::{MODEL, Question, ask, ended_well, limit, skipped, start};
+use super::calls::{MODEL, Question, ask, ended_well, limit, start};
 
 const QUESTION: Question = Question::new(5, 20);
 const OTHER: &str = "layout-xla-cpu";

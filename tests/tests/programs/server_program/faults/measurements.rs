@@ -19,10 +19,7 @@ fn graph() -> Graph {
 
 fn folder() -> (TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
-    let flag = format!(
-        "--measurements={}",
-        folder.path().join("measurements").display()
-    );
+    let flag = store_flag(folder.path());
     (folder, flag)
 }
 

@@ -10,5 +10,4 @@ mod half_quota;
 mod lost_log;
 mod measurements;
 mod models_vanish;
-mod port_in_use;
 mod second_signal;

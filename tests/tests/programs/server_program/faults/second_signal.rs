@@ -1,15 +1,14 @@
 //! Signals that end the server while it is busy: a second SIGTERM or SIGINT, one before it serves, and one without time
 //! to drain. None of them crashes it. Two in a row are one.
 
+use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt as _;
 
 use hlorank_tests::prelude::*;
 use rustix::process::{Signal, kill_process};
 
-use super::{
-    calls::{Question, ask, pid, start, until_in_progress},
-    frozen::Frozen,
-};
+use super::calls::{PATIENCE, Question, ask, pid, start, until_in_progress};
+use super::frozen::Frozen;
 
 /// Maximum time of an immediate exit on a busy machine. The drain time is a minute, and the calls in progress take
 /// longer.
@@ -116,4 +115,37 @@ fn a_signal_while_models_are_loaded_ends_the_server_at_once() {
         ended += usize::from(status.code() == Some(0));
     }
     assert!(ended > 0, "no signal came late enough");
+}
+
+#[test]
+fn an_address_that_is_taken_is_reported_with_its_flag_before_models_are_loaded() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for flag in ["--listen", "--metrics-listen", "--admin-listen"] {
+        let listeners = ["--listen", "--metrics-listen", "--admin-listen"].map(|other| {
+            format!(
+                "{other}={}",
+                if other == flag {
+                    &address
+                } else {
+                    "127.0.0.1:0"
+                }
+            )
+        });
+        let started = Instant::now();
+        // The missing models are not reported, because the address is checked first.
+        let output = server_program()
+            .args(listeners)
+            .args(["--models", "no/such/folder"])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let refusal = String::from_utf8(output.stderr).unwrap();
+        says!(
+            refusal,
+            format!("cannot listen on {address}: Address already in use")
+        );
+        says!(refusal, format!("choose another with {flag}"));
+        assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
+    }
 }
