@@ -212,6 +212,10 @@ def caches() -> Row:
                     "{{instance}} graphs by {{index}} maximum": (
                         f"hlorank_graph_cache_max_bytes{{{SERVERS}}}"
                     ),
+                    "{{instance}} {{cache}}": f"hlorank_other_cache_bytes{{{SERVERS}}}",
+                    "{{instance}} {{cache}} maximum": (
+                        f"hlorank_other_cache_max_bytes{{{SERVERS}}}"
+                    ),
                 },
             ),
             Panel(

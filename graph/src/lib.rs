@@ -43,7 +43,7 @@ pub use error::{
 };
 pub use features::{FEATURES, FeatureSet, NamedFeatureSet, NamedSetError, Pad, SequenceLengths};
 pub use file::GraphFile;
-pub use fusion::{Kernel, KernelLimits, KernelTooLarge};
+pub use fusion::{Kernel, KernelLimits, KernelMemory, KernelTooLarge};
 pub use graph::{FeatureGraph, Graph};
 pub use limits::{LimitKind, Limits};
 pub use measured_graph::{GraphSource, MeasuredGraph, Measurements};

@@ -5,7 +5,7 @@ use crate::{
     Digest, FEATURES, FusionProgram, Graph, KernelTooLarge, Pad, Scope, Segment, SequenceLengths,
     Task,
     arrays::producers,
-    fusion::{KnownKernel, KnownKernels, MAX_KNOWN_BYTES},
+    fusion::{KernelMemory, KnownKernel, KnownKernels},
     pace,
     program::row_bytes,
 };
@@ -140,6 +140,14 @@ impl SegmentedGraph {
         self.kernels.of(program, &self.whole, fused)
     }
 
+    /// Counts the kernels that are formed of a program before fusion, and kept for later configurations, in a memory that
+    /// programs share.
+    #[must_use]
+    pub fn with_kernels_in(self, memory: &Arc<KernelMemory>) -> Self {
+        self.kernels.count_in(memory);
+        self
+    }
+
     /// Number of kernels that are known, equal ones of a configuration once.
     #[cfg(test)]
     pub(crate) fn known_kernels(&self) -> usize {
@@ -164,13 +172,8 @@ impl SegmentedGraph {
         self.configurable.len()
     }
 
-    /// Number of bytes that this holds, for a cache that is bounded in bytes.
+    /// Number of bytes that this holds, for a cache that is bounded in bytes, without those of [`Self::with_kernels_in`].
     pub fn bytes(&self) -> usize {
-        // The cache weighs a graph once, so a program counts what its kernels may grow to.
-        let kernels = match self.whole.program() {
-            Some(_) => MAX_KNOWN_BYTES,
-            None => 0,
-        };
         let node = 1 + FEATURES * size_of::<f32>() + size_of::<SequenceLengths>();
         let segment = |segment: &Segment| {
             size_of::<Segment>()
@@ -188,7 +191,6 @@ impl SegmentedGraph {
             + size_of_val(&*self.configurable)
             + self.segments.iter().map(segment).sum::<usize>()
             + self.occurrences.iter().map(occurrence).sum::<usize>()
-            + kernels
     }
 }
 

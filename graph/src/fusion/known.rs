@@ -1,7 +1,10 @@
 use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    collections::{HashMap, VecDeque},
+    fmt, mem,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use foldhash::fast::RandomState;
@@ -25,7 +28,17 @@ pub(crate) struct KnownKernel {
 #[derive(Default)]
 pub(crate) struct KnownKernels {
     alike: OnceLock<Alike>,
-    table: Mutex<Table>,
+    table: Arc<Mutex<Table>>,
+}
+
+/// Bounds the memory of what several programs know of their kernels. It grows while calls use a program, so a cache, which
+/// weighs an entry once, cannot count it.
+#[derive(Debug)]
+pub struct KernelMemory {
+    limit: usize,
+    bytes: AtomicUsize,
+    /// Those that were cleared last are at the end.
+    tables: Mutex<VecDeque<Weak<Mutex<Table>>>>,
 }
 
 #[derive(Default)]
@@ -35,6 +48,8 @@ struct Table {
     /// By signature.
     kernels: HashMap<Box<[u32]>, Outcome, RandomState>,
     bytes: usize,
+    /// The memory that the bytes count in, if programs share one.
+    memory: Option<Arc<KernelMemory>>,
     /// Number of the next body. It goes on when the table is cleared, so that no two bodies have one number.
     next_body: u32,
 }
@@ -54,8 +69,43 @@ struct Lookup<'a> {
     bytes: usize,
 }
 
-/// Limit on the bytes of the kernels that are kept. All are dropped when it is reached.
-pub(crate) const MAX_KNOWN_BYTES: usize = 16 << 20;
+/// Limit on the bytes of the kernels that are kept of a program. All are dropped when it is reached.
+const MAX_KNOWN_BYTES: usize = 16 << 20;
+
+impl KernelMemory {
+    /// Allows at most this many bytes. What programs know is dropped in turn when they are reached.
+    #[must_use]
+    pub fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self {
+            limit,
+            bytes: AtomicUsize::new(0),
+            tables: Mutex::default(),
+        })
+    }
+
+    /// Returns the number of bytes that the programs take, and the limit.
+    #[must_use]
+    pub fn bytes(&self) -> (usize, usize) {
+        (self.bytes.load(Ordering::Relaxed), self.limit)
+    }
+
+    fn make_room(&self) {
+        let is_full = || self.bytes.load(Ordering::Relaxed) > self.limit;
+        if !is_full() {
+            return;
+        }
+        let mut tables = lock(&self.tables);
+        for _ in 0..tables.len() {
+            if !is_full() {
+                break;
+            }
+            tables.rotate_left(1);
+            if let Some(table) = tables.back().and_then(Weak::upgrade) {
+                lock(&table).clear();
+            }
+        }
+    }
+}
 
 impl KnownKernel {
     /// The digest of the kernel's segment. Equal kernels of any programs have the same.
@@ -113,6 +163,14 @@ impl KnownKernels {
         Ok(kernels)
     }
 
+    /// Counts what is known, and what will be, in a memory that programs share.
+    pub(crate) fn count_in(&self, memory: &Arc<KernelMemory>) {
+        self.table().count_in(memory);
+        let mut tables = lock(&memory.tables);
+        tables.retain(|table| table.strong_count() > 0);
+        tables.push_back(Arc::downgrade(&self.table));
+    }
+
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.table().kernels.len()
@@ -127,10 +185,14 @@ impl KnownKernels {
         self.alike.get_or_init(|| alike)
     }
 
-    /// Nothing that holds the lock leaves the table half changed, or pauses.
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.table)
     }
+}
+
+/// Nothing that holds a lock leaves what it protects half changed, or pauses.
+fn lock<T>(locked: &Mutex<T>) -> MutexGuard<'_, T> {
+    locked.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Lookup<'_> {
@@ -162,7 +224,11 @@ impl Lookup<'_> {
         let mut table = self.known.table();
         table.hold(size_of_val(&*signature) + size_of::<Outcome>() + bytes);
         table.kernels.insert(signature.into(), outcome.clone());
+        let memory = table.memory.clone();
         drop(table);
+        if let Some(memory) = memory {
+            memory.make_room();
+        }
         pace::pause();
         outcome
     }
@@ -205,14 +271,44 @@ impl Table {
 
     /// Counts bytes, and drops everything if there are too many.
     fn hold(&mut self, bytes: usize) {
-        self.bytes += bytes;
-        if self.bytes > MAX_KNOWN_BYTES {
-            *self = Self {
-                next_body: self.next_body,
-                bytes,
-                ..Self::default()
-            };
+        if self.bytes + bytes > MAX_KNOWN_BYTES {
+            self.clear();
         }
+        self.bytes += bytes;
+        if let Some(memory) = &self.memory {
+            memory.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.bodies = HashMap::default();
+        self.kernels = HashMap::default();
+        let bytes = mem::take(&mut self.bytes);
+        if let Some(memory) = &self.memory {
+            memory.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    fn count_in(&mut self, memory: &Arc<KernelMemory>) {
+        memory.bytes.fetch_add(self.bytes, Ordering::Relaxed);
+        if let Some(before) = self.memory.replace(Arc::clone(memory)) {
+            before.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Table")
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -284,6 +380,28 @@ mod tests {
                 expected
             );
         }
+    }
+
+    #[test]
+    fn programs_that_share_a_memory_stay_within_it_and_give_back_what_they_took() {
+        const LIMIT: usize = 20_000;
+        let memory = KernelMemory::new(LIMIT);
+        let programs: Vec<_> = (9..19)
+            .map(|length| program(length, 12).with_kernels_in(&memory))
+            .collect();
+        for program in programs.iter().cycle().take(50) {
+            let fused = vec![0x55; program.slots() / 8];
+            let fused = [
+                fused,
+                vec![0; program.slots().div_ceil(8) - program.slots() / 8],
+            ];
+            program.kernels(&fused.concat()).unwrap();
+            assert!(program.known_kernels() > 0);
+            let (bytes, limit) = memory.bytes();
+            assert!(0 < bytes && bytes <= limit, "{bytes}");
+        }
+        drop(programs);
+        assert_eq!(memory.bytes(), (0, LIMIT));
     }
 
     #[test]

@@ -9,5 +9,8 @@ mod body;
 mod kernel;
 mod known;
 
-pub use self::kernel::{Kernel, KernelLimits, KernelTooLarge};
-pub(crate) use self::known::{KnownKernel, KnownKernels, MAX_KNOWN_BYTES};
+pub(crate) use self::known::{KnownKernel, KnownKernels};
+pub use self::{
+    kernel::{Kernel, KernelLimits, KernelTooLarge},
+    known::KernelMemory,
+};

@@ -4,6 +4,7 @@ use hlorank_graph::Digest;
 use quick_cache::{Weighter, sync::Cache};
 
 use super::{AdaptedModel, Measurements, Prior, StudiedTargets};
+use crate::metrics::CacheSizes;
 
 /// What was learned from sets of measurements, so that the calls of a search learn once.
 pub(crate) struct LessonCache {
@@ -48,6 +49,15 @@ impl Default for LessonCache {
 }
 
 impl LessonCache {
+    /// Sets the gauges to the current state.
+    pub(crate) fn sample(&self, sizes: &CacheSizes) {
+        let (adapted, studied) = (&self.adapted, &self.studied);
+        sizes.learned.set(adapted.weight(), adapted.capacity());
+        sizes
+            .other_targets
+            .set(studied.weight(), studied.capacity());
+    }
+
     /// Learns from measurements, unless that was done before.
     pub(crate) fn learn(
         &self,

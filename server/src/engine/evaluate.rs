@@ -15,7 +15,7 @@ use super::{
 use crate::{
     compute::{Class, ComputePool},
     memory::{Held, Memory},
-    metrics::{LoadSeries, Metrics, set},
+    metrics::{CacheSize, LoadSeries, Metrics, set},
     model::{LoadedModel, Model, SegmentModel},
     outcome::{Evaluation, KernelTime, Reuse, Stages},
 };
@@ -85,8 +85,8 @@ impl Engine {
     }
 
     /// Sets the gauges to the current state.
-    pub fn sample(&self, load: &LoadSeries) {
-        self.embeddings.sample();
+    pub fn sample(&self, load: &LoadSeries, segments: &CacheSize) {
+        self.embeddings.sample(segments);
         let (nodes, limit) = self.resources.backlog.nodes();
         set(&load.queued_nodes, nodes as u64);
         set(&load.max_queued_nodes, limit as u64);

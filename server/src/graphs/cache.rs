@@ -2,20 +2,25 @@
 
 use std::sync::Arc;
 
-use hlorank_graph::{Digest, NodeDescription, SegmentedGraph};
+use hlorank_graph::{Digest, KernelMemory, NodeDescription, SegmentedGraph};
 use hlorank_proto::v1;
 use moka::{future::Cache, notification::RemovalCause, policy::EvictionPolicy};
 use prost::Message as _;
 
-use crate::metrics::{CacheSeries, GraphCacheSeries, Metrics, set};
+use crate::metrics::{CacheSeries, CacheSize, GraphCacheSeries, Metrics, set};
 
-/// A cache of segmented graphs, bounded in bytes. One half is searched by the bytes that were sent, the other by graph
-/// hash; a graph in both halves is held once.
+/// A cache of segmented graphs, bounded in bytes. An eighth is for what is known of the kernels of programs. One half of the rest is
+/// searched by the bytes that were sent, the other by graph hash; a graph in both halves is held once.
 pub struct GraphCache {
+    kernels: Arc<KernelMemory>,
     by_source: Cache<Digest, Arc<Source>>,
     by_hash: Cache<Digest, Arc<Source>>,
     series: GraphCacheSeries,
+    kernels_size: CacheSize,
 }
+
+/// The kernels of programs may take this fraction of the cache.
+const KERNELS_SHARE: u64 = 8;
 
 /// What was read from the bytes that a client sent for a graph. Names are not part of a graph, so two sources of one
 /// graph may have different names.
@@ -44,19 +49,31 @@ impl GraphCache {
     /// A cache of `bytes` bytes.
     pub fn new(bytes: u64, metrics: &Metrics) -> Self {
         let series = metrics.graph_cache.clone();
-        // A graph in both halves is held once but counts in each, so they never take more than
-        // `bytes`.
+        let kernels = bytes / KERNELS_SHARE;
+        // A graph in both halves is held once but counts in each, so they never take more than the
+        // rest.
+        let graphs = (bytes - kernels) / 2;
         Self {
-            by_hash: half(bytes / 2, &series.by_hash),
-            by_source: half(bytes / 2, &series.by_source),
+            kernels: KernelMemory::new(usize::try_from(kernels).unwrap_or(usize::MAX)),
+            by_hash: half(graphs, &series.by_hash),
+            by_source: half(graphs, &series.by_source),
             series,
+            kernels_size: metrics.other_caches.kernels.clone(),
         }
     }
 
     /// Sets the gauges to the current state.
     pub async fn sample(&self) {
+        let (bytes, limit) = self.kernels.bytes();
+        self.kernels_size.set(bytes as u64, limit as u64);
         sample(&self.by_hash, &self.series.by_hash).await;
         sample(&self.by_source, &self.series.by_source).await;
+    }
+
+    /// The memory of the kernels of all programs.
+    #[must_use]
+    pub fn kernels(&self) -> &Arc<KernelMemory> {
+        &self.kernels
     }
 
     /// Returns what was read of the graph with this hash, if it is cached.

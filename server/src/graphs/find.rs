@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{Digest, SegmentedGraph};
+use hlorank_graph::{Digest, KernelMemory, SegmentedGraph};
 use hlorank_proto::v1;
 
 use super::{GraphCache, GraphOrigin, SentGraph, Source, Warning};
@@ -84,6 +84,11 @@ impl Graphs {
         Ok(found)
     }
 
+    /// The memory of the kernels of all programs.
+    pub(crate) fn kernels(&self) -> &Arc<KernelMemory> {
+        self.cache.kernels()
+    }
+
     /// Returns a graph from the cache, without counting the lookup.
     pub(crate) async fn cached(&self, hash: Digest) -> Option<Arc<SegmentedGraph>> {
         self.cache.peek(hash).await
@@ -97,6 +102,7 @@ impl Graphs {
         graph.check(&self.bounds)?;
         let class = graph.class();
         let limits = self.bounds.limits;
+        let kernels = Arc::clone(self.kernels());
         let (digest, graph) = self.digest(graph).await?;
         // Stays zero if the cache has the graph, or another call reads it at the same time.
         let mut featurize = Duration::ZERO;
@@ -104,7 +110,7 @@ impl Graphs {
             let _held = self.memory.hold(graph.bytes_to_read(&limits))?;
             let read = self.pool.run(class, move |_| {
                 let started = Instant::now();
-                (graph.read(&limits), started.elapsed())
+                (graph.read(&limits, &kernels), started.elapsed())
             });
             let (source, spent) = read.await?.value;
             self.metrics.stages.featurize.record(spent);

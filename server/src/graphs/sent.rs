@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hlorank_graph::{Digest, GraphArrays, GraphError, HloModule, Limits, Task};
+use hlorank_graph::{Digest, GraphArrays, GraphError, HloModule, KernelMemory, Limits, Task};
 use hlorank_proto::v1::{self, FeatureGraph, GraphFeatures, graph::Source as SentSource};
 use prost::Message as _;
 
@@ -163,8 +163,12 @@ impl SentGraph {
         }
     }
 
-    /// Reads, featurizes, prunes and cuts the graph.
-    pub(crate) fn read(self, limits: &Limits) -> Result<Source, GraphError> {
+    /// Reads, featurizes, prunes and cuts the graph. The kernels of a program count in a memory of all programs.
+    pub(crate) fn read(
+        self,
+        limits: &Limits,
+        kernels: &Arc<KernelMemory>,
+    ) -> Result<Source, GraphError> {
         let Self {
             content,
             task,
@@ -180,13 +184,13 @@ impl SentGraph {
             GraphContent::Features(features) => read_features(features, task, configurable, limits),
             GraphContent::FeatureGraph(graph) => read_feature_graph(graph, task, limits),
         }?;
-        let program = if task == Task::Fusion {
-            content.into_program()
-        } else {
-            None
-        };
+        if task != Task::Fusion {
+            return Ok(source);
+        }
+        let graph = Arc::unwrap_or_clone(source.graph).with_kernels_in(kernels);
         Ok(Source {
-            program: program.map(Arc::new),
+            graph: Arc::new(graph),
+            program: content.into_program().map(Arc::new),
             ..source
         })
     }

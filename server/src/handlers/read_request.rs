@@ -1,7 +1,9 @@
 //! Reads a request without a server around it.
 
 use bytes::Bytes;
-use hlorank_graph::{ConfigurationError, Configurations, EncodedBatch, Limits, Task, decode_graph};
+use hlorank_graph::{
+    ConfigurationError, Configurations, EncodedBatch, KernelMemory, Limits, Task, decode_graph,
+};
 use hlorank_proto::received::{Adapt, RankConfigsRequest};
 
 use super::request::{
@@ -52,7 +54,7 @@ fn read_source(graph: Option<Bytes>, task: Task, bounds: &Bounds) -> Result<Sour
         GraphOrigin::Sent(graph) => graph,
     };
     graph.check(bounds)?;
-    Ok(graph.read(&bounds.limits)?)
+    Ok(graph.read(&bounds.limits, &KernelMemory::new(0))?)
 }
 
 fn encoded(batch: &Bytes, field: &'static str) -> Result<Option<EncodedBatch>, CallError> {

@@ -16,6 +16,7 @@ use crate::{
     compute::{Class, ComputePool},
     engine::{Engine, Terms},
     graphs::Warning,
+    metrics::CacheSizes,
     model::Model,
     store::{Measurement, Subject, Whose},
     stored_measurements::StoredMeasurements,
@@ -66,6 +67,11 @@ impl Learning {
             cache: Arc::default(),
             stored,
         }
+    }
+
+    /// Sets the gauges to the current state.
+    pub(crate) fn sample(&self, sizes: &CacheSizes) {
+        self.cache.sample(sizes);
     }
 
     /// Learns from measured configurations, and from stored ones if the call asks for them.

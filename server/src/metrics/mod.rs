@@ -22,4 +22,4 @@ pub use model::{LoadingSeries, ModelSeries, VersionSeries};
 pub use recorder::set;
 pub use security::{ConnectionSeries, ReloadSeries, SecuritySeries};
 pub use server::Metrics;
-pub use work::{CacheSeries, GraphCacheSeries, LoadSeries, StageSeries};
+pub use work::{CacheSeries, CacheSize, CacheSizes, GraphCacheSeries, LoadSeries, StageSeries};

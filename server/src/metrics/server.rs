@@ -9,7 +9,7 @@ use super::{
     process::ProcessSeries,
     recorder::Recorder,
     security::SecuritySeries,
-    work::{CacheSeries, GraphCacheSeries, LoadSeries, StageSeries},
+    work::{CacheSeries, CacheSizes, GraphCacheSeries, LoadSeries, StageSeries},
 };
 
 /// The metrics of one server.
@@ -22,6 +22,8 @@ pub struct Metrics {
     pub graph_cache: GraphCacheSeries,
     /// The embedding cache.
     pub embedding_cache: CacheSeries,
+    /// Sizes of the other caches.
+    pub other_caches: CacheSizes,
     /// Work that is in flight and queued.
     pub load: LoadSeries,
     /// Attempts to load model versions.
@@ -59,6 +61,7 @@ impl Metrics {
         Self {
             methods: Methods::new(&recorder, reasons),
             stages: StageSeries::new(&recorder),
+            other_caches: CacheSizes::new(&recorder),
             graph_cache: GraphCacheSeries::new(&recorder),
             embedding_cache: CacheSeries::of_embeddings(&recorder),
             load: LoadSeries::new(&recorder),

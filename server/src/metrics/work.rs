@@ -1,6 +1,6 @@
 use metrics::{Counter, Gauge, Histogram};
 
-use super::recorder::Recorder;
+use super::recorder::{Recorder, set};
 use crate::outcome::Timings;
 
 /// Metrics of the work that is in flight and queued.
@@ -55,6 +55,25 @@ pub struct CacheSeries {
     pub max_bytes: Gauge,
     /// Number of entries.
     pub entries: Gauge,
+}
+
+/// Size of a cache whose lookups are not counted, and its limit.
+#[derive(Clone)]
+pub struct CacheSize {
+    bytes: Gauge,
+    max_bytes: Gauge,
+}
+
+/// Sizes of the caches whose lookups are not counted.
+pub struct CacheSizes {
+    /// What is known of the kernels of programs.
+    pub kernels: CacheSize,
+    /// What models computed of segments alone.
+    pub segments: CacheSize,
+    /// What was learned from measurements.
+    pub learned: CacheSize,
+    /// What was learned from the measurements of other targets.
+    pub other_targets: CacheSize,
 }
 
 /// Metrics of the graph cache.
@@ -208,6 +227,40 @@ impl CacheSeries {
                 "hlorank_graph_cache_entries",
                 "Entries in the graph cache: graphs by hash, and sources that clients sent",
             ),
+        }
+    }
+}
+
+impl CacheSize {
+    /// Sets the size and the limit.
+    pub fn set(&self, bytes: u64, max_bytes: u64) {
+        set(&self.bytes, bytes);
+        set(&self.max_bytes, max_bytes);
+    }
+}
+
+impl CacheSizes {
+    pub(super) fn new(recorder: &Recorder) -> Self {
+        let size = |cache| {
+            CacheSize {
+            bytes: recorder.gauge(
+                "hlorank_other_cache_bytes",
+                "Sizes of the other caches in bytes: of the kernels of programs before fusion, of what models computed of segments \
+                 alone, and of what was learned from the measurements of a graph and from those of other targets",
+                &[("cache", cache)],
+            ),
+            max_bytes: recorder.gauge(
+                "hlorank_other_cache_max_bytes",
+                "Maximum sizes of the other caches in bytes",
+                &[("cache", cache)],
+            ),
+        }
+        };
+        Self {
+            kernels: size("kernels"),
+            segments: size("segments"),
+            learned: size("learned"),
+            other_targets: size("other_targets"),
         }
     }
 }

@@ -30,6 +30,7 @@ use crate::{
     engine::Engine,
     graphs::Graphs,
     handlers::CostModel,
+    learning::Learning,
     listening::{BoundAddress, Listening},
     metrics::Metrics,
     registry::Registry,
@@ -44,6 +45,7 @@ pub(crate) struct Monitored {
     metrics: Arc<Metrics>,
     engine: Arc<Engine>,
     graphs: Arc<Graphs>,
+    learning: Arc<Learning>,
     admission: Arc<Admission>,
     readiness: Arc<Readiness>,
     /// Permits to render the metrics.
@@ -86,6 +88,7 @@ impl Monitored {
             metrics: Arc::clone(metrics),
             engine: Arc::clone(engine),
             graphs: Arc::clone(&cost_model.graphs),
+            learning: Arc::clone(&cost_model.learning),
             admission: Arc::clone(&cost_model.admission),
             readiness: Arc::clone(readiness),
             rendering: Semaphore::new(MAX_RENDERING),
@@ -227,8 +230,12 @@ async fn metrics(
     // These gauges change too often to be set at every change, so they are set when somebody reads
     // them.
     monitored.graphs.sample().await;
-    monitored.engine.sample(&monitored.metrics.load);
-    monitored.admission.sample(&monitored.metrics.load);
+    let Metrics {
+        load, other_caches, ..
+    } = &*monitored.metrics;
+    monitored.engine.sample(load, &other_caches.segments);
+    monitored.learning.sample(other_caches);
+    monitored.admission.sample(load);
     // Rendering takes some milliseconds, which would block an async thread.
     let rendered = Arc::clone(&monitored);
     let text = spawn_blocking(move || rendered.metrics.render()).await;

@@ -68,7 +68,8 @@ impl StoredMeasurements {
             return Ok(graph);
         }
         let limits = self.limits;
-        let read = move |_| graph_of(&kept, hash, &limits);
+        let kernels = Arc::clone(self.graphs.kernels());
+        let read = move |_| graph_of(&kept, hash, &limits, &kernels);
         self.pool().run(Class::Bulk, read).await?.value
     }
 

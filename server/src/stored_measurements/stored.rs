@@ -5,7 +5,7 @@ use std::{
 
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use hlorank_graph::{
-    ConfigurationError, Configurations, Digest, Graph, Limits, SegmentedGraph, Task, decode_graph,
+    ConfigurationError, Configurations, Digest, Graph, KernelMemory, Limits, SegmentedGraph, Task, decode_graph,
 };
 use hlorank_proto::v1;
 use prost::Message as _;
@@ -174,6 +174,7 @@ pub(super) fn graph_of(
     kept: &KeptGraph,
     hash: Digest,
     limits: &Limits,
+    kernels: &Arc<KernelMemory>,
 ) -> Result<Arc<SegmentedGraph>, CallError> {
     let message = message_of(kept, limits)?;
     let content = message
@@ -185,7 +186,7 @@ pub(super) fn graph_of(
         task: kept.kind.task,
         configurable: message.configurable_nodes,
     };
-    let read = sent.read(limits).map_err(CallError::Graph)?;
+    let read = sent.read(limits, kernels).map_err(CallError::Graph)?;
     // Measurements of another graph would be learned from as if they were of this one.
     if read.graph.hash != hash {
         return Err(failed(&"a kept graph has another hash"));

@@ -251,6 +251,20 @@ pub(crate) fn graph_cases() -> Vec<Case> {
     put_graphs(BRIEF.nodes).filter(is_kept).collect()
 }
 
+/// Calls whose answers leave something in every cache: graphs, kernels of programs, embeddings, and what was learned.
+pub(crate) fn cached_cases() -> Vec<Case> {
+    let kernels = Case::new("many kernels", Call::Rank, |number| {
+        vec![rank_many_kernels(number)]
+    });
+    let learned = Case::new("many columns", Call::Rank, |number| {
+        vec![rank_many_columns(256, number)]
+    });
+    [kernels, learned]
+        .into_iter()
+        .chain(graph_cases())
+        .collect()
+}
+
 /// As many equal configurations as the limits allow, of which one is suggested.
 pub(crate) fn equal_candidates() -> Vec<Case> {
     let forms = FORMS.iter();
@@ -525,6 +539,21 @@ fn use_stored(form: &Form, number: u32, target: &str) -> Vec<Vec<u8>> {
         ..RankConfigsRequest::default()
     };
     vec![request.encode_to_vec()]
+}
+
+/// A chain that each configuration cuts in three at two nodes, so that nearly all kernels differ.
+fn rank_many_kernels(number: u32) -> Vec<u8> {
+    let cuts = (0..SLOTS as u32).flat_map(|last| (0..last).map(move |first| [first, last]));
+    let cuts: Vec<[u32; 2]> = cuts.step_by(5).collect();
+    let mut base = vec![0xff; SLOTS / 8];
+    base.push(0xff >> (8 - SLOTS % 8));
+    let fusions = DeltaFusionConfigs {
+        base: base.into(),
+        change_counts: vec![2; cuts.len()],
+        change_slots: cuts.concat(),
+    };
+    let fusions = Configs::DeltaFusionConfigs(fusions);
+    rank_request(program(number), fusions).encode_to_vec()
 }
 
 fn rank_many_columns(columns: usize, number: u32) -> Vec<u8> {

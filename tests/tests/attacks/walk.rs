@@ -10,7 +10,7 @@ use hlorank_tests::prelude::*;
 use crate::{
     attacked::Attacked,
     cases::{Case, assert_reason},
-    extremes::{BRIEF, LARGEST, equal_candidates, extremes, fields, graph_cases},
+    extremes::{BRIEF, LARGEST, cached_cases, equal_candidates, extremes, fields},
     fields::{MESSAGE_BYTES, field_cases, forms},
 };
 
@@ -226,22 +226,37 @@ async fn the_largest_calls_in_few_bytes_fit_the_process() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_gauge_of_the_graph_cache_agrees_with_the_process() {
+async fn the_gauges_of_the_caches_agree_with_the_process() {
     let attacked = Attacked::confined(PROCESS_BYTES, &[]).await;
     let stranger = Attacker::alone(attacked.aim().target());
     let put = async |numbers: Range<u32>| {
-        for graphs in graph_cases() {
+        for case in cached_cases() {
+            let before = (
+                attacked.cached_bytes().await,
+                attacked.server.resident_bytes(),
+            );
             for number in numbers.clone() {
                 let client = stranger.client(WINDOW_BYTES).await.unwrap();
-                assert_reason(&graphs.name, &graphs.call(client, number).await);
+                let answer = case.call(client, number).await;
+                assert!(
+                    answer.is_ok_and(|status| status.code() == Code::Ok),
+                    "{}",
+                    case.name
+                );
             }
+            println!(
+                "{}: {} KiB cached, {} KiB grown",
+                case.name,
+                (attacked.cached_bytes().await - before.0) >> 10,
+                attacked.server.resident_bytes().saturating_sub(before.1) >> 10
+            );
         }
         (
             attacked.cached_bytes().await,
             attacked.server.resident_bytes(),
         )
     };
-    // What reading graphs of every kind takes beside the cache is taken once, by the first ones.
+    // What the calls take beside the caches is taken once, by the first ones.
     let before = put(0..4).await;
     let after = put(4..12).await;
     let cached = after.0 - before.0;

@@ -65,7 +65,7 @@ async fn until(is_so: impl Fn() -> bool) {
 }
 
 fn waiting_rows(engine: &Engine, metrics: &Metrics) -> f64 {
-    engine.sample(&metrics.load);
+    engine.sample(&metrics.load, &metrics.other_caches.segments);
     Scrape::parse(&metrics.render()).value("hlorank_waiting_rows", &[])
 }
 

@@ -4,7 +4,7 @@ use hlorank_graph::Digest;
 use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter, sync::Cache};
 
 use super::call::RowKey;
-use crate::metrics::{CacheSeries, set};
+use crate::metrics::{CacheSeries, CacheSize, set};
 
 /// The embeddings that calls evaluated, and what models computed of segments alone.
 // The cache of graphs is moka's, because calls that want one graph wait for one read of it. Here workers look up every row of
@@ -123,7 +123,8 @@ impl EmbeddingCache {
     }
 
     /// Sets the gauges to the current state.
-    pub(super) fn sample(&self) {
+    pub(super) fn sample(&self, segments: &CacheSize) {
+        segments.set(self.segments.weight(), self.segments.capacity());
         set(&self.series.entries, self.cache.len() as u64);
         set(&self.series.bytes, self.cache.weight());
         set(&self.series.max_bytes, self.cache.capacity());

@@ -12,7 +12,7 @@ use crate::{
     compute::{Class, WorkerFailed, caller},
     device,
     engine::{EngineError, Terms, backlog::Work, segment::plan::Plan},
-    metrics::set,
+    metrics::{CacheSize, set},
     model::SegmentModel,
 };
 
@@ -38,8 +38,8 @@ struct Receiver {
 
 impl Embeddings {
     /// Sets the gauges to the current state.
-    pub(crate) fn sample(&self) {
-        self.cache.sample();
+    pub(crate) fn sample(&self, segments: &CacheSize) {
+        self.cache.sample(segments);
         set(&self.waiting_rows, self.waiting().rows() as u64);
     }
 
