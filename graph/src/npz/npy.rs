@@ -457,7 +457,8 @@ impl Arrays {
         let mut refused = None;
         let visited = self.visit(name, |array| {
             let length = row_length(array.shape())?;
-            let mut row = Vec::with_capacity(length);
+            // It grows with what is read, because the length is a claim of the header.
+            let mut row = Vec::new();
             array.visit(|number| {
                 row.push(number.float());
                 if row.len() == length {

@@ -1,7 +1,7 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File, OpenOptions, Permissions, TryLockError},
-    io::{self, Write as _},
+    io::{self, Read as _, Write as _},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process, thread,
@@ -142,6 +142,9 @@ const MODE: u32 = 0o644;
 /// Maximum time to wait for the lock. A change holds it for milliseconds.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
+/// Maximum size of the file in bytes, as that of a manifest.
+const MAX_BYTES: u64 = 1 << 20;
+
 /// Interval at which the lock is tried.
 const INTERVAL: Duration = Duration::from_millis(5);
 
@@ -152,8 +155,16 @@ fn shown_path(folder: &Path) -> String {
 
 /// Returns the content of the file; `None` if there is no file.
 pub(super) fn read(folder: &Path) -> Result<Option<Vec<u8>>, PolicyError> {
-    match fs::read(folder.join(FILE_NAME)) {
-        Ok(content) => Ok(Some(content)),
+    let mut content = Vec::new();
+    let opened = File::open(folder.join(FILE_NAME));
+    // The file may grow while it is read.
+    let read = opened.and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut content));
+    match read {
+        Ok(bytes) if bytes as u64 > MAX_BYTES => Err(PolicyError(format!(
+            "`{}` has more than {MAX_BYTES} bytes",
+            shown_path(folder)
+        ))),
+        Ok(_) => Ok(Some(content)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(PolicyError(format!(
             "cannot read `{}`: {error}",
@@ -266,6 +277,18 @@ mod tests {
     use std::fs;
 
     use super::{FILE_NAME, *};
+
+    #[test]
+    fn a_file_of_policies_may_have_as_many_bytes_as_allowed_and_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = File::create(folder.path().join(FILE_NAME)).unwrap();
+        file.set_len(MAX_BYTES).unwrap();
+        assert!(super::read(folder.path()).is_ok());
+        // As large as the file system allows, without a block of it.
+        file.set_len(1 << 40).unwrap();
+        let error = super::read(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("more than 1048576 bytes"), "{error}");
+    }
 
     #[test]
     fn a_written_policy_is_read_and_other_models_keep_theirs() {

@@ -5,7 +5,8 @@ use std::{
 
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use hlorank_graph::{
-    ConfigurationError, Configurations, Digest, Graph, KernelMemory, Limits, SegmentedGraph, Task, decode_graph,
+    ConfigurationError, Configurations, Digest, Graph, KernelMemory, Limits, SegmentedGraph, Task,
+    decode_graph,
 };
 use hlorank_proto::v1;
 use prost::Message as _;
