@@ -139,6 +139,34 @@ fn onnx_runtime_reports_nothing_of_its_use() {
 }
 
 #[test]
+fn freed_memory_is_given_back_by_the_same_thresholds_if_telemetry_is_turned_off_already() {
+    // The image, the wheel and the manifests turn it off, a shell usually does not.
+    for preset in [Some("1"), None] {
+        let mut program = server();
+        match preset {
+            Some(value) => program.env("ORT_DISABLE_TELEMETRY", value),
+            None => program.env_remove("ORT_DISABLE_TELEMETRY"),
+        };
+        let mut server = program.stderr(Stdio::piped()).spawn().unwrap();
+        until_serving(&mut server);
+        let variables = std::fs::read(format!("/proc/{}/environ", server.id())).unwrap();
+        server.kill().unwrap();
+        server.wait().unwrap();
+        let variables: Vec<_> = variables.split(|&byte| byte == 0).collect();
+        for variable in [
+            "ORT_DISABLE_TELEMETRY=1",
+            "MALLOC_MMAP_THRESHOLD_=4194304",
+            "MALLOC_TRIM_THRESHOLD_=8388608",
+        ] {
+            assert!(
+                variables.contains(&variable.as_bytes()),
+                "{variable} is missing if telemetry is preset to {preset:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn threads_that_load_models_yield_to_those_that_answer_calls_once_there_are_calls() {
     let mut server = server().stderr(Stdio::piped()).spawn().unwrap();
     until_serving(&mut server);
