@@ -39,16 +39,10 @@ impl Attacked {
     /// Starts a server whose process may have this many bytes.
     pub(crate) async fn confined(bytes: usize, flags: &[&str]) -> Self {
         let turn = TURN.lock().await;
-        let server = program("hlorank-server");
-        let mut confined = Command::new("sh");
-        let limit = format!("ulimit -d {} && exec \"$0\" \"$@\"", bytes >> 10);
-        confined
-            .arg("-c")
-            .arg(limit)
-            .arg(server.get_program())
-            .args(flags);
+        let mut server = confined(&program("hlorank-server"), bytes);
+        server.args(flags);
         Self {
-            server: ServerProcess::run(confined),
+            server: ServerProcess::run(server),
             _turn: turn,
         }
     }
@@ -64,7 +58,9 @@ impl Attacked {
         let graphs = ["hash", "source"]
             .map(|index| scrape.value("hlorank_graph_cache_bytes", &[("index", index)]));
         let embeddings = scrape.value("hlorank_embedding_cache_bytes", &[]);
-        (graphs[0].max(graphs[1]) + embeddings) as usize
+        let others = ["kernels", "segments", "learned", "other_targets"]
+            .map(|cache| scrape.value("hlorank_other_cache_bytes", &[("cache", cache)]));
+        (graphs[0].max(graphs[1]) + embeddings + others.iter().sum::<f64>()) as usize
     }
 
     pub(crate) fn aim(&self) -> Aim {
@@ -136,6 +132,14 @@ impl Attacked {
         self.until_idle().await;
         Outcome { bytes }
     }
+}
+
+/// Runs a program in a process that may have this many bytes.
+pub(crate) fn confined(program: &Command, bytes: usize) -> Command {
+    let mut confined = Command::new("sh");
+    let limit = format!("ulimit -d {} && exec \"$0\" \"$@\"", bytes >> 10);
+    confined.arg("-c").arg(limit).arg(program.get_program());
+    confined
 }
 
 /// Asserts that a client that connects only now is served.

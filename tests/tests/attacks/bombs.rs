@@ -43,7 +43,9 @@ async fn messages_that_grow_are_refused() {
     for (bytes, limit) in [(BOMB_BYTES, Some("--max-message-bytes")), (BYTES, None)] {
         let message = framed(&gzip(io::repeat(0).take(bytes)), true);
         // Until a message is refused, it is decompressed.
-        let allowed = usize::try_from(BYTES).unwrap().min(MAX_RATIO * message.len());
+        let allowed = usize::try_from(BYTES)
+            .unwrap()
+            .min(MAX_RATIO * message.len());
         reset_peak(attacked.server.id());
         let before = attacked.server.resident_bytes();
         for _ in 0..4 {

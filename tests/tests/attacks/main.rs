@@ -11,6 +11,7 @@ mod bombs;
 mod cases;
 mod extremes;
 mod fields;
+mod files;
 mod floods;
 mod inputs;
 mod places;
