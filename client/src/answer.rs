@@ -6,117 +6,19 @@ use hlorank_proto::v1::{ModelSelector, RankConfigsResponse};
 use crate::ModelReference;
 
 /// How an answer violates the wire contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InvalidAnswer {
-    /// A required field is not set.
-    #[error("it lacks {0}")]
-    Lacks(&'static str),
-    /// The combined configurations are not layouts of the graph.
-    #[error("its combinations are no layouts of the graph")]
-    Combinations,
-    /// A stream has another message at this place.
-    #[error("it is not {0}")]
-    IsNot(&'static str),
-    /// A stream ended before its ranking.
-    #[error("the stream ended too early")]
-    EndedEarly,
-    /// The graph hash has another length.
-    #[error("the graph hash has {0} bytes instead of 32")]
-    GraphHash(usize),
-    /// The number of scored configurations is wrong.
-    #[error("{scored} of {sent} configurations were scored")]
-    Scored {
-        /// Number of configurations that the answer claims to have scored.
-        scored: usize,
-        /// Number of configurations that were sent.
-        sent: usize,
-    },
-    /// The number of scores is wrong.
-    #[error("it has {found} scores instead of {expected}")]
-    Scores {
-        /// Number of scores in the answer.
-        found: usize,
-        /// Number of scores that were requested.
-        expected: usize,
-    },
-    /// The length of the ranking is wrong.
-    #[error("the ranking has {found} configurations instead of {expected}")]
-    Ranking {
-        /// Length of the ranking.
-        found: usize,
-        /// Length that was requested.
-        expected: usize,
-    },
-    /// The ranking and its scores differ in length.
-    #[error("the ranking has {configs} configurations, but {scores} scores")]
-    RankingScores {
-        /// Length of the ranking.
-        configs: usize,
-        /// Number of its scores.
-        scores: usize,
-    },
-    /// The ranking and its predicted run times differ in length.
-    #[error(
-        "the ranking has {configs} configurations, but {seconds} predicted times and {deviations} deviations"
-    )]
-    Predictions {
-        /// Length of the ranking.
-        configs: usize,
-        /// Number of predicted times.
-        seconds: usize,
-        /// Number of their deviations.
-        deviations: usize,
-    },
-    /// The ranking contains a configuration that was not scored.
-    #[error("the ranking contains configuration {config}, but only {scored} were scored")]
-    OutOfRange {
-        /// Number of the configuration.
-        config: usize,
-        /// Number of configurations that were scored.
-        scored: usize,
-    },
-    /// The ranking contains a configuration twice.
-    #[error("the ranking contains configuration {0} twice")]
-    RankedTwice(usize),
-    /// The ranking is not sorted by score.
-    #[error("the ranking has configuration {0} after one with a higher score")]
-    NotSorted(usize),
-    /// A score is not a number, or minus infinity. Infinity is the score of a configuration with too large a kernel.
-    #[error("the score of configuration {0} is not a number, or minus infinity")]
-    NotAScore(usize),
-    /// The kernels are not those of the configurations that were asked for.
-    #[error("it has the kernels of {found} configurations instead of {expected}")]
-    Kernels {
-        /// Number of configurations whose kernels the answer has.
-        found: usize,
-        /// Number that was asked for.
-        expected: usize,
-    },
-    /// A configuration has one score in the ranking and another among all scores.
-    #[error("configuration {0} has two different scores")]
-    TwoScores(usize),
-    /// There are more suggestions than were requested.
-    #[error("it has {found} suggestions, but {asked} were requested")]
-    Suggestions {
-        /// Number of suggestions in the answer.
-        found: usize,
-        /// Number that was requested.
-        asked: usize,
-    },
-    /// A suggestion is none of the candidates, or one that is pending or suggested already.
-    #[error(
-        "it suggests configuration {0}, which was not sent, is pending, or is suggested already"
-    )]
-    Suggested(usize),
-    /// A batch of a stream has the wrong number of its first configuration.
-    #[error("the scores of a batch begin at configuration {found} instead of {expected}")]
-    First {
-        /// Number in the answer.
-        found: usize,
-        /// Number of configurations that were sent before.
-        expected: usize,
-    },
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidAnswer(String);
+
+/// Refuses an answer.
+pub(crate) fn invalid<T>(violation: impl Into<String>) -> Result<T, InvalidAnswer> {
+    Err(InvalidAnswer::new(violation))
+}
+
+impl InvalidAnswer {
+    pub(crate) fn new(violation: impl Into<String>) -> Self {
+        Self(violation.into())
+    }
 }
 
 /// What a request asked for, which its answer must contain.
@@ -146,10 +48,10 @@ impl Asked {
         // fails.
         let is_part = self.partial && (1..self.configs).contains(&scored);
         if scored != self.configs && !is_part {
-            return Err(InvalidAnswer::Scored {
-                scored,
-                sent: self.configs,
-            });
+            return invalid(format!(
+                "{scored} of {} configurations were scored",
+                self.configs
+            ));
         }
         check_scores(&answer.scores, 0, if self.scores { scored } else { 0 })?;
         let found = answer.ranking.len();
@@ -158,14 +60,15 @@ impl Asked {
             top => top.min(scored),
         };
         if found != expected {
-            return Err(InvalidAnswer::Ranking { found, expected });
+            return invalid(format!(
+                "the ranking has {found} configurations instead of {expected}"
+            ));
         }
         let count = answer.ranking_scores.len();
         if found != count {
-            return Err(InvalidAnswer::RankingScores {
-                configs: found,
-                scores: count,
-            });
+            return invalid(format!(
+                "the ranking has {found} configurations, but {count} scores"
+            ));
         }
         check_ranking(answer, scored)?;
         // Every ranked configuration has a predicted time, or none has. Only those that rest on
@@ -173,16 +76,16 @@ impl Asked {
         let seconds = answer.predicted_seconds.len();
         let deviations = answer.log_sd.len();
         if seconds != 0 && seconds != found || deviations != 0 && deviations != seconds {
-            return Err(InvalidAnswer::Predictions {
-                configs: found,
-                seconds,
-                deviations,
-            });
+            return invalid(format!(
+                "the ranking has {found} configurations, but {seconds} predicted times and {deviations} deviations"
+            ));
         }
         let found = answer.kernels.len();
         let expected = answer.ranking.len().min(self.explained as usize);
         if found != expected {
-            return Err(InvalidAnswer::Kernels { found, expected });
+            return invalid(format!(
+                "it has the kernels of {found} configurations instead of {expected}"
+            ));
         }
         Ok(())
     }
@@ -197,20 +100,28 @@ fn check_ranking(answer: &RankConfigsResponse, scored: usize) -> Result<(), Inva
     for (&config, &score) in answer.ranking.iter().zip(&answer.ranking_scores) {
         let config = config as usize;
         match is_ranked.get_mut(config) {
-            None => return Err(InvalidAnswer::OutOfRange { config, scored }),
-            Some(true) => return Err(InvalidAnswer::RankedTwice(config)),
+            None => {
+                return invalid(format!(
+                    "the ranking contains configuration {config}, but only {scored} were scored"
+                ));
+            }
+            Some(true) => {
+                return invalid(format!("the ranking contains configuration {config} twice"));
+            }
             Some(is_ranked) => *is_ranked = true,
         }
         // Scores that are no numbers are refused first, because every comparison with them is false.
         if !is_score(score) {
-            return Err(InvalidAnswer::NotAScore(config));
+            return Err(not_a_score(config));
         }
         if score < highest {
-            return Err(InvalidAnswer::NotSorted(config));
+            return invalid(format!(
+                "the ranking has configuration {config} after one with a higher score"
+            ));
         }
         highest = score;
         if answer.scores.get(config).is_some_and(|&same| same != score) {
-            return Err(InvalidAnswer::TwoScores(config));
+            return invalid(format!("configuration {config} has two different scores"));
         }
     }
     Ok(())
@@ -224,15 +135,20 @@ pub(crate) fn check_scores(
     expected: usize,
 ) -> Result<(), InvalidAnswer> {
     if scores.len() != expected {
-        return Err(InvalidAnswer::Scores {
-            found: scores.len(),
-            expected,
-        });
+        let found = scores.len();
+        return invalid(format!("it has {found} scores instead of {expected}"));
     }
     match scores.iter().position(|&score| !is_score(score)) {
-        Some(position) => Err(InvalidAnswer::NotAScore(first + position)),
+        Some(position) => Err(not_a_score(first + position)),
         None => Ok(()),
     }
+}
+
+/// Returns the violation of a score that is not a number, or minus infinity.
+pub(crate) fn not_a_score(config: usize) -> InvalidAnswer {
+    InvalidAnswer::new(format!(
+        "the score of configuration {config} is not a number, or minus infinity"
+    ))
 }
 
 /// Whether a score is a number, or that of a configuration with too large a kernel.
@@ -242,10 +158,10 @@ pub(crate) fn is_score(score: f32) -> bool {
 
 /// Reads a graph hash of 32 bytes.
 pub(crate) fn graph_hash(bytes: &[u8]) -> Result<Digest, InvalidAnswer> {
-    bytes
-        .try_into()
-        .map(Digest)
-        .map_err(|_| InvalidAnswer::GraphHash(bytes.len()))
+    bytes.try_into().map(Digest).map_err(|_| {
+        let found = bytes.len();
+        InvalidAnswer::new(format!("the graph hash has {found} bytes instead of 32"))
+    })
 }
 
 /// Reads the model version that answered, which has no name if measurements alone answered.
@@ -255,7 +171,7 @@ pub(crate) fn model(
 ) -> Result<ModelReference, InvalidAnswer> {
     let selector = selector.unwrap_or_default();
     if needs_model && selector.name.is_empty() {
-        return Err(InvalidAnswer::Lacks("the name of the model"));
+        return invalid("it lacks the name of the model");
     }
     Ok(selector.into())
 }
@@ -266,7 +182,8 @@ mod tests {
 
     #[test]
     fn an_answer_names_its_model_and_graph() {
-        assert_eq!(graph_hash(&[9; 31]), Err(InvalidAnswer::GraphHash(31)));
+        let refused = graph_hash(&[9; 31]).unwrap_err().to_string();
+        assert_eq!(refused, "the graph hash has 31 bytes instead of 32");
         assert_eq!(graph_hash(&[9; 32]), Ok(Digest([9; 32])));
         assert!(model(None, true).is_err() && model(Some(ModelSelector::default()), true).is_err());
         let unnamed = model(None, false).unwrap();

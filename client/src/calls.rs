@@ -137,6 +137,11 @@ impl Attempt {
         }
     }
 
+    /// Returns the error of an answer with this violation of the wire contract.
+    pub(crate) fn violated(&self, violation: &str) -> ClientError {
+        self.invalid(InvalidAnswer::new(violation))
+    }
+
     pub(crate) fn expired(&self) -> ClientError {
         ClientError::Deadline {
             endpoint: self.replica.endpoint.clone(),

@@ -90,7 +90,8 @@ impl Client {
             let cached = graph_hash(&hash).and_then(|hash| {
                 Ok(CachedGraph {
                     hash,
-                    summary: summary.ok_or(InvalidAnswer::Lacks("the sizes of the graph"))?,
+                    summary: summary
+                        .ok_or_else(|| InvalidAnswer::new("it lacks the sizes of the graph"))?,
                     configurable_nodes,
                     warnings,
                 })
@@ -107,23 +108,18 @@ impl Client {
 
     /// Ranks configurations. Sends the hash of the graph if it is known, and the graph itself if the server lacks it.
     pub async fn rank(&self, request: &RankRequest<'_>) -> Result<Ranking, ClientError> {
-        let timeout = request.timeout.or(self.timeout);
-        let rank = async |attempt: Attempt| {
-            let rank = async |graph| {
-                let call = attempt.routed(request.graph, self.checked(request.message(graph))?);
-                let answer = attempt
-                    .answer(attempt.replica.cost_model().rank_configs(call))
-                    .await?;
-                let ranking = Ranking::of_answer(answer.into_inner(), request.asked())
-                    .map_err(|invalid| attempt.invalid(invalid))?;
-                request.graph.set_hash(ranking.graph_hash);
-                Ok(ranking)
-            };
-            by_hash_or_whole(request.graph, rank).await
+        let rank = async |attempt: Arc<Attempt>, graph| {
+            let call = attempt.routed(request.graph, self.checked(request.message(graph))?);
+            let answer = attempt
+                .answer(attempt.replica.cost_model().rank_configs(call))
+                .await?;
+            let ranking = Ranking::from_answer(answer.into_inner(), request.asked())
+                .map_err(|invalid| attempt.invalid(invalid))?;
+            request.graph.set_hash(ranking.graph_hash);
+            Ok(ranking)
         };
-        self.calls
-            .make(request.graph.route().as_bytes(), timeout, rank)
-            .await
+        let timeout = request.timeout.or(self.timeout);
+        self.about(request.graph, timeout, rank).await
     }
 
     /// Proposes which configurations to measure next. Sends the hash of the graph if it is known, and the graph itself if
@@ -141,24 +137,19 @@ impl Client {
     /// # }
     /// ```
     pub async fn suggest(&self, request: &SuggestRequest<'_>) -> Result<Suggestions, ClientError> {
-        let timeout = request.timeout.or(self.timeout);
-        let suggest = async |attempt: Attempt| {
-            let suggest = async |graph| {
-                let call = attempt.routed(request.graph, self.checked(request.message(graph))?);
-                let mut service = attempt.replica.cost_model();
-                let suggested = Box::pin(service.suggest_configs(call));
-                let answer = attempt.answer(suggested).await?;
-                let suggestions = request
-                    .read(answer.into_inner())
-                    .map_err(|invalid| attempt.invalid(invalid))?;
-                request.graph.set_hash(suggestions.graph_hash);
-                Ok(suggestions)
-            };
-            by_hash_or_whole(request.graph, suggest).await
+        let suggest = async |attempt: Arc<Attempt>, graph| {
+            let call = attempt.routed(request.graph, self.checked(request.message(graph))?);
+            let mut service = attempt.replica.cost_model();
+            let suggested = Box::pin(service.suggest_configs(call));
+            let answer = attempt.answer(suggested).await?;
+            let suggestions = request
+                .read(answer.into_inner())
+                .map_err(|invalid| attempt.invalid(invalid))?;
+            request.graph.set_hash(suggestions.graph_hash);
+            Ok(suggestions)
         };
-        self.calls
-            .make(request.graph.route().as_bytes(), timeout, suggest)
-            .await
+        let timeout = request.timeout.or(self.timeout);
+        self.about(request.graph, timeout, suggest).await
     }
 
     /// Keeps measurements of a graph on the server, for later calls with [`Adapt::use_stored`]. Returns once they are on
@@ -192,23 +183,18 @@ impl Client {
         graph: &GraphHandle,
         measurements: &Adapt,
     ) -> Result<Reported, ClientError> {
-        let report = async |attempt: Attempt| {
-            let report = async |sent| {
-                let message = report_message(measurements, reporter, sent);
-                let call = attempt.routed(graph, self.checked(message)?);
-                let answer = attempt
-                    .answer(attempt.replica.cost_model().report_measurements(call))
-                    .await?;
-                let kept = Reported::of_answer(answer.into_inner())
-                    .map_err(|invalid| attempt.invalid(invalid))?;
-                graph.set_hash(kept.graph_hash);
-                Ok(kept)
-            };
-            by_hash_or_whole(graph, report).await
+        let report = async |attempt: Arc<Attempt>, sent| {
+            let message = report_message(measurements, reporter, sent);
+            let call = attempt.routed(graph, self.checked(message)?);
+            let answer = attempt
+                .answer(attempt.replica.cost_model().report_measurements(call))
+                .await?;
+            let reported = Reported::from_answer(answer.into_inner())
+                .map_err(|invalid| attempt.invalid(invalid))?;
+            graph.set_hash(reported.graph_hash);
+            Ok(reported)
         };
-        self.calls
-            .make(graph.route().as_bytes(), self.timeout, report)
-            .await
+        self.about(graph, self.timeout, report).await
     }
 
     /// Lists measurements that the server keeps, a page at a time. `after` is [`MeasurementsPage::next`] of the page before,
@@ -286,24 +272,18 @@ impl Client {
         &self,
         request: &StreamRequest<'_>,
     ) -> Result<RankStream, ClientError> {
-        let open = async |attempt: Attempt| {
-            let attempt = Arc::new(attempt);
-            let open = async |graph| {
-                // The start is queued before the call, because the server answers nothing before it
-                // has read it.
-                let (batches, outgoing) = outgoing(self.checked(request.message(graph))?);
-                let call = attempt.routed(request.graph, ReceiverStream::new(outgoing));
-                let answers = attempt
-                    .answer(attempt.replica.cost_model().rank_configs_stream(call))
-                    .await?;
-                let (attempt, limit) = (Arc::clone(&attempt), self.message_bytes);
-                RankStream::open(attempt, request, batches, answers.into_inner(), limit).await
-            };
-            by_hash_or_whole(request.graph, open).await
+        let open = async |attempt: Arc<Attempt>, graph| {
+            // The start is queued before the call, because the server answers nothing before it
+            // has read it.
+            let (batches, outgoing) = outgoing(self.checked(request.message(graph))?);
+            let call = attempt.routed(request.graph, ReceiverStream::new(outgoing));
+            let answers = attempt
+                .answer(attempt.replica.cost_model().rank_configs_stream(call))
+                .await?;
+            let limit = self.message_bytes;
+            RankStream::open(attempt, request, batches, answers.into_inner(), limit).await
         };
-        self.calls
-            .make(request.graph.route().as_bytes(), request.timeout, open)
-            .await
+        self.about(request.graph, request.timeout, open).await
     }
 
     /// Returns every model version, ordered by name, then version.
@@ -332,7 +312,7 @@ impl Client {
             answer
                 .into_inner()
                 .model
-                .ok_or_else(|| attempt.invalid(InvalidAnswer::Lacks("the model")))
+                .ok_or_else(|| attempt.violated("it lacks the model"))
         };
         self.any_replica(get).await
     }
@@ -365,6 +345,29 @@ impl Client {
         self.calls.make(&[], self.timeout, call).await
     }
 
+    /// Makes a call about a graph, at its replica: with the hash of the graph if it is known, and with the graph itself if
+    /// the server lacks it.
+    async fn about<T, F: Future<Output = Result<T, ClientError>>>(
+        &self,
+        graph: &GraphHandle,
+        timeout: Option<Duration>,
+        call: impl Fn(Arc<Attempt>, v1::Graph) -> F,
+    ) -> Result<T, ClientError> {
+        let attempted = async |attempt: Attempt| {
+            let attempt = Arc::new(attempt);
+            // Both futures are boxed, or the caller's would hold the message of each.
+            if let Some(by_hash) = graph.by_hash() {
+                match Box::pin(call(Arc::clone(&attempt), by_hash)).await {
+                    Err(error) if error.is_graph_not_cached() => {}
+                    answer => return answer,
+                }
+            }
+            Box::pin(call(attempt, graph.whole())).await
+        };
+        let route = graph.route().as_bytes();
+        self.calls.make(route, timeout, attempted).await
+    }
+
     /// Returns the message, or an error if it exceeds the maximum message size.
     fn checked<M: Message>(&self, message: M) -> Result<M, ClientError> {
         // The transport would refuse the message as well, but as if the server had answered with an
@@ -376,22 +379,6 @@ impl Client {
         }
         Ok(message)
     }
-}
-
-/// Makes a call with the hash of a graph if it is known, and with the graph itself if the server
-/// lacks it.
-async fn by_hash_or_whole<T, F: Future<Output = Result<T, ClientError>>>(
-    graph: &GraphHandle,
-    call: impl Fn(v1::Graph) -> F,
-) -> Result<T, ClientError> {
-    // Both futures are boxed, or the caller's would hold the message of each.
-    if let Some(by_hash) = graph.by_hash() {
-        match Box::pin(call(by_hash)).await {
-            Err(error) if error.is_graph_not_cached() => {}
-            answer => return answer,
-        }
-    }
-    Box::pin(call(graph.whole())).await
 }
 
 #[cfg(test)]

@@ -60,13 +60,13 @@ pub use hlorank_graph::{
     ConfigurationError, Configurations, GraphFile, LayoutBatchBuilder, LayoutEntry, Limits, Task,
     TileBatch, TileConfiguration, quality,
 };
-pub use hlorank_proto::v1;
+pub use hlorank_proto::v1::{self, SuggestionReason, SuggestionSource};
 pub use measurements::{Deletion, MeasurementsOf, MeasurementsPage, Reported};
 pub use model::{ModelReference, ModelVersion, ParseModelReferenceError};
 pub use ranking::{Ranked, Ranking, Timings};
 pub use request::RankRequest;
 pub use stream::{BatchScores, RankStream, StreamRequest};
-pub use suggest::{SuggestRequest, Suggestion, SuggestionReason, SuggestionSource, Suggestions};
+pub use suggest::{SuggestRequest, Suggestion, Suggestions};
 
 /// The snippets of the page, which are compiled with the documentation.
 #[cfg(doctest)]

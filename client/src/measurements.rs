@@ -70,7 +70,7 @@ impl Deletion<'_> {
 }
 
 impl Reported {
-    pub(crate) fn of_answer(answer: ReportMeasurementsResponse) -> Result<Self, InvalidAnswer> {
+    pub(crate) fn from_answer(answer: ReportMeasurementsResponse) -> Result<Self, InvalidAnswer> {
         Ok(Self {
             accepted: answer.accepted,
             known: answer.known,

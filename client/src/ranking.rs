@@ -89,7 +89,7 @@ impl AddAssign for Timings {
 
 impl Ranking {
     /// Checks an answer and converts it.
-    pub(crate) fn of_answer(
+    pub(crate) fn from_answer(
         answer: RankConfigsResponse,
         asked: Asked,
     ) -> Result<Self, InvalidAnswer> {

@@ -67,7 +67,7 @@ impl Replicas {
         }
         let replicas = endpoints.iter().zip(&opened).zip(connected);
         let replicas = replicas.map(|((address, endpoint), channel)| {
-            Arc::new(Replica::of(address, endpoint, channel.ok(), connection))
+            Arc::new(Replica::new(address, endpoint, channel.ok(), connection))
         });
         Ok(Self(replicas.collect()))
     }
@@ -115,7 +115,7 @@ impl ReplicaOrder {
 
 impl Replica {
     /// Returns a replica that accepted the connection, or one without a channel that did not.
-    fn of(
+    fn new(
         address: &str,
         endpoint: &Endpoint,
         channel: Option<Channel>,
@@ -196,7 +196,7 @@ mod tests {
         pub(crate) fn unconnected(address: &str) -> Self {
             let endpoint = Connection::default().endpoint(address).unwrap();
             let channel = Some(endpoint.connect_lazy());
-            Self::of(address, &endpoint, channel, &Connection::default())
+            Self::new(address, &endpoint, channel, &Connection::default())
         }
     }
 

@@ -1,9 +1,12 @@
-use std::time::Duration;
+use std::{borrow::Borrow, time::Duration};
 
 use hlorank_graph::Configurations;
 use hlorank_proto::v1::{self, ConfigBatch, RankConfigsRequest};
 
-use crate::{Adapt, GraphHandle, ModelReference, answer::Asked, model::selector};
+use crate::{
+    Adapt, GraphHandle, ModelReference, StreamRequest, SuggestRequest, answer::Asked,
+    model::selector,
+};
 
 /// A request to rank configurations of a graph.
 #[derive(Debug)]
@@ -14,6 +17,53 @@ pub struct RankRequest<'a> {
     configs: usize,
     pub(crate) timeout: Option<Duration>,
 }
+
+/// Defines what every request about configurations can say.
+macro_rules! common_setters {
+    ($request:ident) => {
+        impl $request<'_> {
+            /// Sets the model. Default: the default model of the task.
+            #[must_use]
+            pub fn model(mut self, model: Option<ModelReference>) -> Self {
+                // The message has one selector for model and target, and either may be set first.
+                let target = self.message.model.take().unwrap_or_default().target;
+                self.message.model = selector(model.as_ref(), &target);
+                self
+            }
+
+            /// Sets what the configurations are chosen for, as `HARDWARE, COMPILER VERSION, FLAG, ...`, by which the server
+            /// selects a model if none is named. Default: the target of the measurements, if there are some.
+            #[must_use]
+            pub fn target(mut self, target: &str) -> Self {
+                if !target.is_empty() {
+                    let selector = self.message.model.get_or_insert_default();
+                    target.clone_into(&mut selector.target);
+                }
+                self
+            }
+
+            /// Lets the server learn from measured run times of the graph's configurations. Every score is then the predicted
+            /// natural logarithm of seconds. Default: none.
+            #[must_use]
+            pub fn adapt(mut self, adapt: Option<impl Borrow<Adapt>>) -> Self {
+                self.message.adapt = adapt.map(|adapt| adapt.borrow().message());
+                self
+            }
+
+            /// Sets the maximum time of the call, retries included, or of the whole stream. Default:
+            /// [`Connection::timeout`](crate::Connection::timeout), and unlimited for a stream.
+            #[must_use]
+            pub fn timeout(mut self, timeout: Duration) -> Self {
+                self.timeout = Some(timeout);
+                self
+            }
+        }
+    };
+}
+
+common_setters!(RankRequest);
+common_setters!(StreamRequest);
+common_setters!(SuggestRequest);
 
 impl<'a> RankRequest<'a> {
     /// Requests the whole ranking by the default model of the task, without the scores in the order sent.
@@ -31,29 +81,6 @@ impl<'a> RankRequest<'a> {
             configs: configurations.len(),
             timeout: None,
         }
-    }
-
-    /// Sets the model. Default: the default model of the task.
-    #[must_use]
-    pub fn model(mut self, model: Option<ModelReference>) -> Self {
-        // The message has one selector for model and target, and either may be set first.
-        let target = self.message.model.take().unwrap_or_default().target;
-        self.message.model = match model {
-            Some(model) => selector(Some(&model), &target),
-            None => selector(None, &target),
-        };
-        self
-    }
-
-    /// Sets what the configurations are chosen for, as `HARDWARE, COMPILER VERSION, FLAG, ...`, by which the server selects a model
-    /// if none is named. Default: the target of the measurements, if there are some.
-    #[must_use]
-    pub fn target(mut self, target: &str) -> Self {
-        if !target.is_empty() {
-            let selector = self.message.model.get_or_insert_default();
-            target.clone_into(&mut selector.target);
-        }
-        self
     }
 
     /// Sets the number of best configurations to return. Default: 0, which returns all.
@@ -82,21 +109,6 @@ impl<'a> RankRequest<'a> {
     #[must_use]
     pub fn explain(mut self, best: u32) -> Self {
         self.message.explain_top = best;
-        self
-    }
-
-    /// Lets the server learn from measured run times of the graph's configurations. Every score is then the predicted
-    /// natural logarithm of seconds. Default: none.
-    #[must_use]
-    pub fn adapt(mut self, adapt: Option<Adapt>) -> Self {
-        self.message.adapt = adapt.map(|adapt| adapt.message());
-        self
-    }
-
-    /// Sets the maximum time of the call, retries included. Default: [`Connection::timeout`](crate::Connection::timeout).
-    #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
         self
     }
 

@@ -262,7 +262,7 @@ mod tests {
         }
         let (endpoint, source) = (
             "http://127.0.0.1:7070".to_owned(),
-            InvalidAnswer::EndedEarly,
+            InvalidAnswer::new("the stream ended too early"),
         );
         assert_eq!(
             retries(4).pause(&ClientError::Answer { endpoint, source }, true),

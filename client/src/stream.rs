@@ -11,20 +11,17 @@ use tokio::sync::mpsc;
 use tonic::Streaming;
 
 use crate::{
-    Adapt, ClientError, GraphHandle, ModelReference, Ranking, Timings,
-    answer::{self, Asked, InvalidAnswer, check_scores},
+    ClientError, GraphHandle, ModelReference, Ranking, Timings,
+    answer::{self, Asked, check_scores, invalid},
     calls::Attempt,
-    model::selector,
 };
 
 /// A request to rank configurations of a graph that are sent in batches.
 #[derive(Debug)]
 pub struct StreamRequest<'a> {
     pub(crate) graph: &'a GraphHandle,
-    model: Option<ModelReference>,
-    target: String,
-    pub(crate) top: u32,
-    adapt: Option<Adapt>,
+    /// Without its graph.
+    pub(crate) message: RankConfigsStart,
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -76,59 +73,23 @@ impl<'a> StreamRequest<'a> {
     pub fn new(graph: &'a GraphHandle) -> Self {
         Self {
             graph,
-            model: None,
-            target: String::new(),
-            top: 0,
-            adapt: None,
+            message: RankConfigsStart::default(),
             timeout: None,
         }
-    }
-
-    /// Sets the model. Default: the default model of the task.
-    #[must_use]
-    pub fn model(mut self, model: Option<ModelReference>) -> Self {
-        self.model = model;
-        self
-    }
-
-    /// Sets what the configurations are chosen for, as `HARDWARE, COMPILER VERSION, FLAG, ...`, by which the server selects a model
-    /// if none is named. Default: the target of the measurements, if there are some.
-    #[must_use]
-    pub fn target(mut self, target: &str) -> Self {
-        target.clone_into(&mut self.target);
-        self
     }
 
     /// Sets the number of best configurations to return. Default: 0, which returns all.
     #[must_use]
     pub fn top(mut self, top: u32) -> Self {
-        self.top = top;
-        self
-    }
-
-    /// Lets the server learn from measured run times, as [`RankRequest::adapt`](crate::RankRequest::adapt). Default: none.
-    #[must_use]
-    pub fn adapt(mut self, adapt: Option<Adapt>) -> Self {
-        self.adapt = adapt;
-        self
-    }
-
-    /// Sets the maximum time from the start of the stream to its ranking. Default: unlimited.
-    #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
+        self.message.top_k = top;
         self
     }
 
     /// Returns the message that starts the stream.
     pub(crate) fn message(&self, graph: v1::Graph) -> RankConfigsStreamRequest {
-        let model = selector(self.model.as_ref(), &self.target);
-        let adapt = self.adapt.as_ref().map(Adapt::message);
         let start = RankConfigsStart {
             graph: Some(graph),
-            model,
-            top_k: self.top,
-            adapt,
+            ..self.message.clone()
         };
         RankConfigsStreamRequest {
             part: Some(Part::Start(start)),
@@ -160,7 +121,7 @@ impl RankStream {
         message_bytes: usize,
     ) -> Result<Self, ClientError> {
         let Answer::Started(mut started) = next_answer(&attempt, &mut answers).await? else {
-            return Err(attempt.invalid(InvalidAnswer::IsNot("the start of a stream")));
+            return Err(attempt.violated("it is not the start of a stream"));
         };
         let needs_model = request.graph.needs_model();
         let model = answer::model(started.model.take(), needs_model).and_then(|model| {
@@ -176,7 +137,7 @@ impl RankStream {
             answers,
             batches,
             message_bytes,
-            top: request.top,
+            top: request.message.top_k,
             unscored: VecDeque::new(),
             scored: 0,
             is_late: false,
@@ -223,9 +184,7 @@ impl RankStream {
             return Ok(None);
         };
         let Answer::Scores(batch) = self.next_answer().await? else {
-            return Err(self
-                .attempt
-                .invalid(InvalidAnswer::IsNot("the scores of a batch")));
+            return Err(self.attempt.violated("it is not the scores of a batch"));
         };
         let batch = BatchScores {
             first: batch.first_config as usize,
@@ -237,7 +196,9 @@ impl RankStream {
         let checked = if found == expected {
             check_scores(&batch.scores, expected, sent)
         } else {
-            Err(InvalidAnswer::First { found, expected })
+            invalid(format!(
+                "the scores of a batch begin at configuration {found} instead of {expected}"
+            ))
         };
         checked.map_err(|invalid| self.attempt.invalid(invalid))?;
         self.unscored.pop_front();
@@ -254,8 +215,7 @@ impl RankStream {
         self.batches = mpsc::channel(1).0;
         while self.scores().await?.is_some() {}
         let Answer::Ranking(ranking) = self.next_answer().await? else {
-            let expected = InvalidAnswer::IsNot("the ranking of a stream");
-            return Err(self.attempt.invalid(expected));
+            return Err(self.attempt.violated("it is not the ranking of a stream"));
         };
         // Reads to the end of the stream, so that the call is not cancelled.
         self.attempt.answer(self.answers.message()).await?;
@@ -268,7 +228,7 @@ impl RankStream {
             // If measurements alone scored the batches, they also rank.
             needs_model: !self.model.name.is_empty(),
         };
-        let ranking = Ranking::of_answer(unary(ranking), asked);
+        let ranking = Ranking::from_answer(unary(ranking), asked);
         let mut ranking = ranking.map_err(|invalid| self.attempt.invalid(invalid))?;
         ranking.timings += self.timings;
         ranking.adaptation = self.adaptation;
@@ -305,7 +265,7 @@ async fn next_answer(
         .answer(answers.message())
         .await?
         .and_then(|answer| answer.part);
-    answer.ok_or_else(|| attempt.invalid(InvalidAnswer::EndedEarly))
+    answer.ok_or_else(|| attempt.violated("the stream ended too early"))
 }
 
 /// Converts the ranking of a stream to that of a unary call.

@@ -3,13 +3,12 @@ use std::{collections::HashSet, time::Duration};
 use hlorank_graph::{Configurations, Digest, EncodedBatch, LayoutBatch, Limits, Task};
 use hlorank_proto::v1::{
     self, Adaptation, ConfigBatch, ReuseCounts, SuggestConfigsRequest, SuggestConfigsResponse,
-    Warning, config_batch::Configs,
+    SuggestionReason, SuggestionSource, Warning, config_batch::Configs,
 };
 
 use crate::{
-    Adapt, GraphHandle, InvalidAnswer, ModelReference, Timings,
-    answer::{graph_hash, is_score, model},
-    model::selector,
+    GraphHandle, InvalidAnswer, ModelReference, Timings,
+    answer::{graph_hash, invalid, is_score, model, not_a_score},
 };
 
 /// A request for configurations of a graph to measure next.
@@ -17,7 +16,7 @@ use crate::{
 pub struct SuggestRequest<'a> {
     pub(crate) graph: &'a GraphHandle,
     /// Without its graph.
-    message: SuggestConfigsRequest,
+    pub(crate) message: SuggestConfigsRequest,
     candidates: usize,
     /// Number of configurable nodes of the graph; 0 for tiles.
     slots: u32,
@@ -50,7 +49,7 @@ pub struct Suggestions {
 pub struct Suggestion {
     /// Number of the configuration among the candidates, or in [`Suggestions::combinations`].
     pub config: usize,
-    /// Why it is suggested.
+    /// Why it is suggested; unspecified for a reason that this client does not know.
     pub reason: SuggestionReason,
     /// Predicted natural logarithm of seconds; the model's score if nothing was learned.
     pub score: f32,
@@ -60,33 +59,6 @@ pub struct Suggestion {
     pub log_sd: f32,
     /// By how much the natural logarithm of the fastest time is expected to fall; 0 if nothing was learned.
     pub expected_improvement: f32,
-}
-
-/// Where suggestions come from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SuggestionSource {
-    /// The candidates.
-    #[default]
-    Candidates,
-    /// All combinations of the layouts that segments of the graph have in the candidates. Needs a segment model.
-    Segments,
-    /// All combinations of the layouts that nodes have in the candidates. Needs a segment model.
-    Nodes,
-}
-
-/// Why a configuration is suggested.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SuggestionReason {
-    /// The model ranks it first, and too little was measured to learn from.
-    Model,
-    /// It improves the fastest time most, as expected over what is not known of it.
-    ExpectedImprovement,
-    /// Drawn at random, since the last measurements did not improve the fastest time, or without a model too little was
-    /// measured to learn from.
-    Random,
-    /// A reason that this client does not know.
-    Other,
 }
 
 impl<'a> SuggestRequest<'a> {
@@ -112,31 +84,6 @@ impl<'a> SuggestRequest<'a> {
             slots,
             timeout: None,
         }
-    }
-
-    /// Sets the model. Default: the default model of the task.
-    #[must_use]
-    pub fn model(mut self, model: Option<&ModelReference>) -> Self {
-        // The message has one selector for model and target, and either may be set first.
-        let target = self.message.model.take().unwrap_or_default().target;
-        self.message.model = selector(model, &target);
-        self
-    }
-
-    /// Sets what the configurations are chosen for, as `HARDWARE, COMPILER VERSION, FLAG, ...`, by which the server selects a model
-    /// if none is named. Default: the target of the measurements, if there are some.
-    #[must_use]
-    pub fn target(mut self, target: &str) -> Self {
-        let selector = self.message.model.get_or_insert_default();
-        target.clone_into(&mut selector.target);
-        self
-    }
-
-    /// Sets what was measured until now. Default: nothing.
-    #[must_use]
-    pub fn adapt(mut self, adapt: Option<&Adapt>) -> Self {
-        self.message.adapt = adapt.map(Adapt::message);
-        self
     }
 
     /// Sets the number of suggestions, at most 64. Default: 1.
@@ -165,19 +112,7 @@ impl<'a> SuggestRequest<'a> {
     /// Sets where suggestions come from. Default: the candidates.
     #[must_use]
     pub fn source(mut self, source: SuggestionSource) -> Self {
-        let source = match source {
-            SuggestionSource::Candidates => v1::SuggestionSource::Batch,
-            SuggestionSource::Segments => v1::SuggestionSource::Segments,
-            SuggestionSource::Nodes => v1::SuggestionSource::Nodes,
-        };
         self.message.set_source(source);
-        self
-    }
-
-    /// Sets the maximum time of the call, retries included. Default: [`Connection::timeout`](crate::Connection::timeout).
-    #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
         self
     }
 
@@ -196,7 +131,9 @@ impl<'a> SuggestRequest<'a> {
         // A count that is not set stands for 1.
         let (found, asked) = (answer.suggestions.len(), self.message.count.max(1) as usize);
         if found > asked {
-            return Err(InvalidAnswer::Suggestions { found, asked });
+            return invalid(format!(
+                "it has {found} suggestions, but {asked} were requested"
+            ));
         }
         let combinations = match answer.combinations {
             Some(packed) => {
@@ -207,7 +144,7 @@ impl<'a> SuggestRequest<'a> {
                     .and_then(|batch| batch.read(Task::Layout, &nodes, &Limits::default()));
                 match read {
                     Ok(Configurations::Layout(batch)) => Some(batch),
-                    _ => return Err(InvalidAnswer::Combinations),
+                    _ => return invalid("its combinations are no layouts of the graph"),
                 }
             }
             None => None,
@@ -222,13 +159,22 @@ impl<'a> SuggestRequest<'a> {
         for suggestion in &answer.suggestions {
             let config = suggestion.config as usize;
             if config >= candidates || !known.insert(suggestion.config) {
-                return Err(InvalidAnswer::Suggested(config));
+                return invalid(format!(
+                    "it suggests configuration {config}, which was not sent, is pending, or is suggested already"
+                ));
             }
             if !is_score(suggestion.score) {
-                return Err(InvalidAnswer::NotAScore(config));
+                return Err(not_a_score(config));
             }
         }
-        let suggestions = answer.suggestions.into_iter().map(Suggestion::from);
+        let suggestions = answer.suggestions.into_iter().map(|suggestion| Suggestion {
+            config: suggestion.config as usize,
+            reason: suggestion.reason(),
+            score: suggestion.score,
+            predicted_seconds: suggestion.predicted_seconds,
+            log_sd: suggestion.log_sd,
+            expected_improvement: suggestion.expected_improvement,
+        });
         Ok(Suggestions {
             suggestions: suggestions.collect(),
             combinations,
@@ -239,25 +185,6 @@ impl<'a> SuggestRequest<'a> {
             reuse: answer.reuse.unwrap_or_default(),
             warnings: answer.warnings,
         })
-    }
-}
-
-impl From<v1::Suggestion> for Suggestion {
-    fn from(suggestion: v1::Suggestion) -> Self {
-        Self {
-            config: suggestion.config as usize,
-            reason: match suggestion.reason() {
-                v1::SuggestionReason::Model => SuggestionReason::Model,
-                v1::SuggestionReason::ExpectedImprovement => SuggestionReason::ExpectedImprovement,
-                v1::SuggestionReason::Random => SuggestionReason::Random,
-                // The message also gives a reason that is newer than this client as unspecified.
-                v1::SuggestionReason::Unspecified => SuggestionReason::Other,
-            },
-            score: suggestion.score,
-            predicted_seconds: suggestion.predicted_seconds,
-            log_sd: suggestion.log_sd,
-            expected_improvement: suggestion.expected_improvement,
-        }
     }
 }
 
@@ -311,18 +238,14 @@ mod tests {
                 .collect::<Vec<_>>(),
             [2, 0]
         );
-        assert_eq!(valid.suggestions[0].reason, SuggestionReason::Other);
-        assert_eq!(read(&[(3, 1.0)]), Err(InvalidAnswer::Suggested(3)));
-        assert_eq!(
-            read(&[(1, 1.0)]),
-            Err(InvalidAnswer::Suggested(1)),
-            "it is pending"
-        );
-        assert_eq!(
-            read(&[(0, 1.0), (0, 1.0)]),
-            Err(InvalidAnswer::Suggested(0))
-        );
-        assert_eq!(read(&[(0, f32::NAN)]), Err(InvalidAnswer::NotAScore(0)));
+        assert_eq!(valid.suggestions[0].reason, SuggestionReason::Unspecified);
+        let refused = |suggestions: &[(u32, f32)]| read(suggestions).unwrap_err().to_string();
+        assert!(refused(&[(3, 1.0)]).starts_with("it suggests configuration 3"));
+        let pending = refused(&[(1, 1.0)]);
+        assert!(pending.starts_with("it suggests configuration 1"));
+        let twice = refused(&[(0, 1.0), (0, 1.0)]);
+        assert!(twice.starts_with("it suggests configuration 0"));
+        assert!(refused(&[(0, f32::NAN)]).starts_with("the score of configuration 0"));
         let combinations = Some(v1::PackedLayoutConfigs {
             config_count: 1,
             ..v1::PackedLayoutConfigs::default()
@@ -332,14 +255,13 @@ mod tests {
             ..answer(&[])
         });
         assert_eq!(
-            combined,
-            Err(InvalidAnswer::Combinations),
+            combined.unwrap_err().to_string(),
+            "its combinations are no layouts of the graph",
             "the candidates are tiles"
         );
-        let found = read(&[(0, 1.0), (2, 1.0), (1, 1.0)]);
         assert_eq!(
-            found,
-            Err(InvalidAnswer::Suggestions { found: 3, asked: 2 })
+            refused(&[(0, 1.0), (2, 1.0), (1, 1.0)]),
+            "it has 3 suggestions, but 2 were requested"
         );
     }
 }

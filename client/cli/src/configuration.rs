@@ -87,10 +87,7 @@ pub(crate) enum Json<'a> {
 
 /// Reads a text file.
 pub(crate) fn read_text(path: &Path) -> Result<String, CommandError> {
-    fs::read_to_string(path).map_err(|source| CommandError::ReadFile {
-        path: path.display().to_string(),
-        source,
-    })
+    fs::read_to_string(path).map_err(|error| CommandError::input(path.display(), error))
 }
 
 impl Json<'_> {
@@ -119,13 +116,13 @@ impl Json<'_> {
             Task::FeatureSet => {
                 let columns = node_features(&self.forms(path)?, graph.len());
                 let columns = columns.and_then(|read| read.check(graph).map(|()| read));
-                return columns.map_err(|source| CommandError::configuration(path, source));
+                return columns.map_err(|source| CommandError::configuration(path, &source));
             }
         };
         let batch = EncodedBatch::try_from(&message);
         let configurations = batch.and_then(|batch| batch.read(graph.task(), slots, &FILE_LIMITS));
         let checked = configurations.and_then(|read| read.check(graph).map(|()| read));
-        checked.map_err(|source| CommandError::configuration(path, source))
+        checked.map_err(|source| CommandError::configuration(path, &source))
     }
 
     fn forms<T: DeserializeOwned>(self, path: &Path) -> Result<Vec<T>, CommandError> {
@@ -133,10 +130,7 @@ impl Json<'_> {
             Self::Text(text) => serde_json::from_str(text),
             Self::Values(values) => serde_json::from_value(Value::Array(values)),
         };
-        forms.map_err(|source| CommandError::Json {
-            path: path.display().to_string(),
-            source,
-        })
+        forms.map_err(|error| CommandError::input(path.display(), error))
     }
 }
 
@@ -197,7 +191,7 @@ fn node_features(
 
 impl ConfigurationForm {
     /// Returns one configuration. `slots` lists the node of each slot.
-    pub(crate) fn of(configurations: &Configurations, slots: &[u32], config: usize) -> Self {
+    pub(crate) fn new(configurations: &Configurations, slots: &[u32], config: usize) -> Self {
         match configurations {
             Configurations::Layout(batch) => {
                 let tensor = |minor_to_major| TensorForm { minor_to_major };
@@ -260,7 +254,7 @@ mod tests {
     }
 
     fn written(configurations: &Configurations, slots: &[u32], config: usize) -> String {
-        serde_json::to_string(&ConfigurationForm::of(configurations, slots, config)).unwrap()
+        serde_json::to_string(&ConfigurationForm::new(configurations, slots, config)).unwrap()
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The error of a failed command, its exit code, and how it is printed.
 
-use std::{collections::BTreeMap, error::Error, io, path::Path, process::ExitCode};
+use std::{collections::BTreeMap, error::Error, fmt::Display, io, path::Path, process::ExitCode};
 
-use hlorank_client::{ClientError, ParseTokenError, Refusal};
+use hlorank_client::{ClientError, Refusal};
 use hlorank_graph::{ConfigurationError, FileError};
 use serde::Serialize;
 use tonic::Code;
@@ -15,90 +15,9 @@ pub(crate) enum CommandError {
     /// A file of graphs cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The command takes one graph, but the file contains several.
-    #[error("{path}: contains {modules} graphs; select one with --module (0 to {})", modules.saturating_sub(1))]
-    SeveralModules {
-        /// Path of the file.
-        path: String,
-        /// Number of graphs in the file.
-        modules: usize,
-    },
-    /// A file of configurations, certificates or a token cannot be read.
-    #[error("{path}: {source}")]
-    ReadFile {
-        /// Path of the file.
-        path: String,
-        /// Cause.
-        source: io::Error,
-    },
-    /// A file of configurations is not JSON of the expected form.
-    #[error("{path}: {source}")]
-    Json {
-        /// Path of the file.
-        path: String,
-        /// Cause and position.
-        source: serde_json::Error,
-    },
-    /// A file has broken measurements of an export.
-    #[error("{path}: its exported measurements cannot be read: {source}")]
-    Exported {
-        /// Path of the file.
-        path: String,
-        /// Cause.
-        source: prost::DecodeError,
-    },
-    /// An exported file lacks its graph.
-    #[error(
-        "{path}: has no graph, because the server that it came from kept none; report these measurements with their graph"
-    )]
-    NoGraph {
-        /// Path of the file.
-        path: String,
-    },
-    /// A file of measurements names no target.
-    #[error(
-        "{path}: names no target; pass --target with the hardware, compiler and flags that were measured"
-    )]
-    NoTarget {
-        /// Path of the file.
-        path: String,
-    },
-    /// The token is invalid.
-    #[error("{from}: {source}")]
-    Token {
-        /// The file or the environment variable.
-        from: String,
-        /// Cause.
-        source: ParseTokenError,
-    },
-    /// The configurations do not fit the graph.
-    #[error(
-        "{path}: {source} (`hlorank graph inspect --nodes` lists the nodes that a layout sets)"
-    )]
-    Configuration {
-        /// Path of the file.
-        path: String,
-        /// Cause.
-        source: ConfigurationError,
-    },
-    /// There is nothing to rank.
-    #[error(
-        "{path}: module {module} comes without configurations; pass some with --configs FILE, whose form `--help` shows"
-    )]
-    NoConfigurations {
-        /// File of the graph.
-        path: String,
-        /// Number of the graph in the file, from 0.
-        module: usize,
-    },
-    /// The parts of a configuration are not known.
-    #[error(
-        "{path}: is a graph of a feature set, whose configurations have no parts that could be explained"
-    )]
-    NotExplained {
-        /// File of the graph.
-        path: String,
-    },
+    /// An argument, or a file that it names, is wrong. The text says which, and what to do.
+    #[error("{0}")]
+    Input(String),
     /// A file or a folder cannot be written.
     #[error("{path}: {source}")]
     WrittenFile {
@@ -107,9 +26,6 @@ pub(crate) enum CommandError {
         /// Cause.
         source: io::Error,
     },
-    /// There is nothing to compare rankings with.
-    #[error("none of the files contains measured run times")]
-    NothingMeasured,
     /// A call about a graph failed.
     #[error("{path}: module {module}: {source}")]
     Graph {
@@ -174,12 +90,17 @@ impl CommandError {
         }
     }
 
+    /// Returns the error of an input with a problem.
+    pub(crate) fn input(input: impl Display, problem: impl Display) -> Self {
+        Self::Input(format!("{input}: {problem}"))
+    }
+
     /// Returns the error of configurations that do not fit the graph of a file.
-    pub(crate) fn configuration(path: &Path, source: ConfigurationError) -> Self {
-        Self::Configuration {
-            path: path.display().to_string(),
-            source,
-        }
+    pub(crate) fn configuration(path: &Path, source: &ConfigurationError) -> Self {
+        let problem = format_args!(
+            "{source} (`hlorank graph inspect --nodes` lists the nodes that a layout sets)"
+        );
+        Self::input(path.display(), problem)
     }
 
     /// Returns the exit code of the command.

@@ -110,7 +110,8 @@ impl Eval {
         }
         drop(progress);
         if report.graphs.is_empty() {
-            return Err(CommandError::NothingMeasured);
+            let problem = "none of the files contains measured run times";
+            return Err(CommandError::Input(problem.to_owned()));
         }
         report.mean = Quality::mean(&report.graphs);
         Ok(format.print(&report)?)
@@ -125,7 +126,7 @@ impl Eval {
     ) -> Result<Option<GraphQuality>, CommandError> {
         let measurements = graph.measured.measurements.as_ref();
         // Files without labels, such as the test files of TpuGraphs, have run times that are all 0.
-        let times = measurements.and_then(RunTimes::of);
+        let times = measurements.and_then(RunTimes::new);
         let Some((measurements, times)) = measurements.zip(times) else {
             return Ok(None);
         };
@@ -146,7 +147,7 @@ impl Eval {
             kind: graph.measured.graph.task().to_string(),
             model: ranking.model.to_string(),
             configurations: times.len(),
-            quality: Quality::of(&times, &ranking),
+            quality: Quality::new(&times, &ranking),
         }))
     }
 }
@@ -158,7 +159,7 @@ impl Serialize for Quality {
 }
 
 impl Quality {
-    fn of(times: &RunTimes<'_>, ranking: &Ranking) -> Self {
+    fn new(times: &RunTimes<'_>, ranking: &Ranking) -> Self {
         // All metrics refer to measured configurations only, and so do the ranks of `top`.
         let outcomes = times.outcomes(&ranking.scores);
         let confidence = ranking.confidence.as_ref();

@@ -22,8 +22,6 @@ pub(crate) enum GraphCommand {
     Inspect(Inspect),
     /// Write the features, configurations and run times of a graph as npz
     Features(Features),
-    /// Print the hashes of the graphs of a file
-    Hash(Hash),
 }
 
 impl GraphCommand {
@@ -31,7 +29,6 @@ impl GraphCommand {
         match self {
             Self::Inspect(inspect) => inspect.run(format),
             Self::Features(features) => features.run(format),
-            Self::Hash(hash) => hash.run(format),
         }
     }
 }
@@ -81,7 +78,7 @@ impl Inspect {
         let progress = Progress::over(1);
         let input = self.selection.read(&self.file, &progress)?;
         let graph = |graph: &NumberedGraph| {
-            let report = GraphReport::of(graph, self.nodes);
+            let report = GraphReport::new(graph, self.nodes);
             progress.advance();
             report
         };
@@ -94,12 +91,12 @@ impl Inspect {
 }
 
 impl GraphReport {
-    fn of(NumberedGraph { module, measured }: &NumberedGraph, with_nodes: bool) -> Self {
+    fn new(NumberedGraph { module, measured }: &NumberedGraph, with_nodes: bool) -> Self {
         let cut = SegmentedGraph::new(&measured.graph);
         let sizes = &cut.summary;
         let measurements = measured.measurements.as_ref();
         let slots = measured.graph.configurable().iter().enumerate();
-        let nodes = slots.map(|(slot, &node)| ConfigurableNode::of(measured, slot, node));
+        let nodes = slots.map(|(slot, &node)| ConfigurableNode::new(measured, slot, node));
         Self {
             module: *module,
             name: measured.name.clone(),
@@ -201,7 +198,7 @@ struct ConfigurableNode {
 }
 
 impl ConfigurableNode {
-    fn of(measured: &MeasuredGraph, slot: usize, node: u32) -> Self {
+    fn new(measured: &MeasuredGraph, slot: usize, node: u32) -> Self {
         // An npz file has numbers for its nodes, and no descriptions.
         let description = measured.nodes.get(slot);
         let opcode = measured.graph.opcodes().get(node as usize);
@@ -212,51 +209,6 @@ impl ConfigurableNode {
             dimensions: description.map(|description| description.dimensions.clone()),
             tensor_ranks: description.map(|description| description.tensor_ranks.clone()),
         }
-    }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Hash {
-    #[arg(value_name = "FILE", help = GRAPH_FILE, long_help = GRAPH_FILE_LONG)]
-    file: PathBuf,
-    #[command(flatten)]
-    selection: Selection,
-}
-
-/// The hashes of a file.
-#[derive(Debug, Serialize)]
-struct HashReport {
-    graphs: Vec<GraphHash>,
-}
-
-/// The hash of one graph.
-#[derive(Debug, Serialize)]
-struct GraphHash {
-    module: usize,
-    name: String,
-    hash: String,
-}
-
-impl Hash {
-    fn run(self, format: Format) -> Result<(), CommandError> {
-        let input = self.selection.read(&self.file, &Progress::over(1))?;
-        let graph = |NumberedGraph { module, measured }| GraphHash {
-            module,
-            hash: measured.graph.hash().to_string(),
-            name: measured.name,
-        };
-        Ok(format.print(&HashReport {
-            graphs: input.graphs.into_iter().map(graph).collect(),
-        })?)
-    }
-}
-
-impl Display for HashReport {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        // Two spaces follow the hash, as in the output of `sha256sum`, which scripts can read.
-        self.graphs
-            .iter()
-            .try_for_each(|graph| writeln!(formatter, "{}  {}", graph.hash, printable(&graph.name)))
     }
 }
 

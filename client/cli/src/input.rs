@@ -84,7 +84,7 @@ pub(crate) struct Input {
 }
 
 /// A graph of a file, and the configurations to rank if they are not those of the file.
-pub(crate) struct Loaded {
+pub(crate) struct LoadedGraph {
     graph: NumberedGraph,
     given: Option<Configurations>,
 }
@@ -126,27 +126,28 @@ impl Selection {
     ) -> Result<NumberedGraph, CommandError> {
         let graphs = self.read(path, progress)?.graphs;
         let one = <[NumberedGraph; 1]>::try_from(graphs);
-        one.map(|[graph]| graph)
-            .map_err(|graphs| CommandError::SeveralModules {
-                path: path.display().to_string(),
-                modules: graphs.len(),
-            })
+        one.map(|[graph]| graph).map_err(|graphs| {
+            let (modules, last) = (graphs.len(), graphs.len().saturating_sub(1));
+            let problem =
+                format_args!("contains {modules} graphs; select one with --module (0 to {last})");
+            CommandError::input(path.display(), problem)
+        })
     }
 }
 
 impl Subject {
     /// Reads the graphs, with the configurations of `--configs` or those of the file.
-    pub(crate) fn load(&self, progress: &Progress) -> Result<Vec<Loaded>, CommandError> {
+    pub(crate) fn load(&self, progress: &Progress) -> Result<Vec<LoadedGraph>, CommandError> {
         if self.configs.is_some() {
             return Ok(vec![self.load_one(progress)?]);
         }
         let graphs = self.selection.read(&self.graph, progress)?.graphs;
-        let loaded = |graph| Loaded { graph, given: None };
+        let loaded = |graph| LoadedGraph { graph, given: None };
         Ok(graphs.into_iter().map(loaded).collect())
     }
 
     /// Reads one graph. Configurations name nodes by number, so one list of them fits one graph only.
-    pub(crate) fn load_one(&self, progress: &Progress) -> Result<Loaded, CommandError> {
+    pub(crate) fn load_one(&self, progress: &Progress) -> Result<LoadedGraph, CommandError> {
         let graph = self.selection.read_one(&self.graph, progress)?;
         let given = match self.configs.as_deref() {
             Some(path) => {
@@ -155,21 +156,21 @@ impl Subject {
             }
             None => None,
         };
-        Ok(Loaded { graph, given })
+        Ok(LoadedGraph { graph, given })
     }
 
     /// Returns what to rank.
-    pub(crate) fn job<'a>(&self, loaded: &'a Loaded) -> Result<Job<'a>, CommandError> {
+    pub(crate) fn job<'a>(&self, loaded: &'a LoadedGraph) -> Result<Job<'a>, CommandError> {
         let NumberedGraph { module, measured } = &loaded.graph;
         let (configurations, run_times) = match (&loaded.given, &measured.measurements) {
             // The run times of the file are those of its own configurations, in their order.
             (Some(given), _) => (given, None),
-            (None, Some(own)) => (&own.configurations, RunTimes::of(own)),
+            (None, Some(own)) => (&own.configurations, RunTimes::new(own)),
             (None, None) => {
-                return Err(CommandError::NoConfigurations {
-                    path: self.graph.display().to_string(),
-                    module: *module,
-                });
+                let problem = format_args!(
+                    "module {module} comes without configurations; pass some with --configs FILE, whose form `--help` shows"
+                );
+                return Err(CommandError::input(self.graph.display(), problem));
             }
         };
         Ok(Job {

@@ -73,7 +73,7 @@ enum Command {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let cli = Cli::of_process();
+    let cli = Cli::from_process();
     let format = if cli.json { Format::Json } else { Format::Text };
     for unknown in unknown_variables(env::vars_os().map(|(name, _)| name)) {
         format.print_warning(&unknown);
@@ -92,7 +92,7 @@ async fn main() -> ExitCode {
 
 impl Cli {
     /// Reads the arguments of this process. Ends it if they are wrong, or if they ask for help.
-    fn of_process() -> Self {
+    fn from_process() -> Self {
         // clap prints the help while it reads the arguments, so its form must be set before that.
         let is_summary = env::args_os().any(|argument| argument == "-h");
         let mut matches = matches_of_process(with_help(Cli::command(), is_summary));

@@ -49,7 +49,7 @@ enum Stored {
 }
 
 /// Measurements that were read.
-pub(crate) struct Learned {
+pub(crate) struct ReadMeasurements {
     pub(crate) adapt: Adapt,
     /// Number of measurements since the fastest one.
     pub(crate) since_improvement: u32,
@@ -84,7 +84,7 @@ pub(crate) struct Prediction {
 
 impl Prediction {
     /// Returns the prediction of the configuration at this place of a ranking, if scores are adapted.
-    pub(crate) fn of(ranking: &Ranking, place: usize) -> Option<Self> {
+    pub(crate) fn at_place(ranking: &Ranking, place: usize) -> Option<Self> {
         Some(Self {
             seconds: *ranking.predicted_seconds.get(place)?,
             log_sd: *ranking.log_sd.get(place)?,
@@ -99,7 +99,7 @@ impl Measurements {
     }
 
     /// Reads the measurements of a graph; `None` if there is no file of them, and stored ones are not asked for.
-    pub(crate) fn read(&self, graph: &Graph) -> Result<Option<Learned>, CommandError> {
+    pub(crate) fn read(&self, graph: &Graph) -> Result<Option<ReadMeasurements>, CommandError> {
         let adapt = Adapt::new(&self.target);
         let adapt = match self.stored {
             None => adapt,
@@ -107,7 +107,7 @@ impl Measurements {
             Some(Stored::Own) => adapt.use_own_stored(),
         };
         let learned = |adapt, since_improvement| {
-            Ok(Some(Learned {
+            Ok(Some(ReadMeasurements {
                 adapt,
                 since_improvement,
             }))
@@ -126,10 +126,7 @@ impl Measurements {
             }
         };
         let forms = serde_json::from_str(&read_text(path)?).and_then(checked);
-        let forms = forms.map_err(|source| CommandError::Json {
-            path: path.display().to_string(),
-            source,
-        })?;
+        let forms = forms.map_err(|error| CommandError::input(path.display(), error))?;
         // A search begins with an empty list, but a batch of configurations may not be empty.
         if forms.is_empty() {
             return learned(adapt, 0);

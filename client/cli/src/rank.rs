@@ -154,7 +154,7 @@ impl Rank {
             let request = subject.request(&handle, job, subject.adapt(job)?);
             let request = request.top(self.top.top);
             let (ranking, time) = subject.rank(&client, job, &request).await?;
-            graphs.push(GraphRanking::of(job, ranking, time));
+            graphs.push(GraphRanking::new(job, ranking, time));
             progress.advance();
         }
         Ok(format.print(&RankReport { graphs })?)
@@ -197,10 +197,10 @@ impl Subject {
 }
 
 impl GraphRanking {
-    pub(crate) fn of(job: &Job<'_>, ranking: Ranking, round_trip: Duration) -> Self {
+    pub(crate) fn new(job: &Job<'_>, ranking: Ranking, round_trip: Duration) -> Self {
         let graph = &job.measured.graph;
         let best =
-            (0..ranking.best.len()).map(|place| RankedConfiguration::of(job, &ranking, place));
+            (0..ranking.best.len()).map(|place| RankedConfiguration::new(job, &ranking, place));
         let best = best.collect();
         let run_times = job.run_times.as_ref();
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
@@ -216,7 +216,7 @@ impl GraphRanking {
             unit: unit_name(ranking.unit),
             configurations: job.configurations.len(),
             ranking: best,
-            measured: run_times.and_then(|times| MeasuredSummary::of(times, &ranking.best)),
+            measured: run_times.and_then(|times| MeasuredSummary::new(times, &ranking.best)),
             learned: ranking.adaptation.as_ref().map(Lesson::from),
             confidence: ranking.confidence.map(Confidence::from),
             reuse: Reuse {
@@ -243,7 +243,7 @@ impl GraphRanking {
 }
 
 impl RankedConfiguration {
-    fn of(job: &Job<'_>, ranking: &Ranking, place: usize) -> Self {
+    fn new(job: &Job<'_>, ranking: &Ranking, place: usize) -> Self {
         let Ranked { config, score } = ranking.best[place];
         let slots = job.measured.graph.configurable();
         let run_times = job.run_times.as_ref();
@@ -251,10 +251,10 @@ impl RankedConfiguration {
             rank: place + 1,
             number: job.number(config),
             score,
-            predicted: Prediction::of(ranking, place),
+            predicted: Prediction::at_place(ranking, place),
             run_time_ns: job.run_time(config),
             over_default: run_times.and_then(|times| times.over_default(config)),
-            configuration: ConfigurationForm::of(job.configurations, slots, config),
+            configuration: ConfigurationForm::new(job.configurations, slots, config),
             score_text: score_text(ranking.unit, score),
             short: job.configurations.batch().describe(config, slots),
         }
@@ -262,7 +262,7 @@ impl RankedConfiguration {
 }
 
 impl MeasuredSummary {
-    fn of(times: &RunTimes<'_>, best: &[Ranked]) -> Option<Self> {
+    fn new(times: &RunTimes<'_>, best: &[Ranked]) -> Option<Self> {
         // A tuner that measures only the best-ranked configurations finds the fastest of these. Its
         // distance to the fastest of all is what the ranking would have cost.
         let (fastest, best_ns) = times.best()?;

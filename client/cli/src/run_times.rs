@@ -15,7 +15,7 @@ pub(crate) struct RunTimes<'a> {
 
 impl<'a> RunTimes<'a> {
     /// Returns the run times, or `None` if no configuration was measured.
-    pub(crate) fn of(measurements: &'a Measurements) -> Option<Self> {
+    pub(crate) fn new(measurements: &'a Measurements) -> Option<Self> {
         let nanoseconds = measurements.run_times.as_slice();
         // Some formats name the default. In others, it is the layout that sets no node.
         let default = measurements
@@ -166,9 +166,9 @@ mod tests {
 
     #[test]
     fn a_run_time_of_zero_means_not_measured() {
-        assert!(RunTimes::of(&kernel(&[0, 0], None, None)).is_none());
+        assert!(RunTimes::new(&kernel(&[0, 0], None, None)).is_none());
         let measurements = kernel(&[0, 30, 20], None, Some(1));
-        let times = RunTimes::of(&measurements).unwrap();
+        let times = RunTimes::new(&measurements).unwrap();
         assert_eq!(
             (times.len(), times.measured(0), times.best()),
             (2, None, Some((2, 20)))
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_run_time_without_a_normalizer_is_not_compared_with_those_that_have_one() {
         let measurements = kernel(&[40, 20, 30], Some(vec![80, 0, 60]), None);
-        let outcomes = RunTimes::of(&measurements)
+        let outcomes = RunTimes::new(&measurements)
             .unwrap()
             .outcomes(&[0.0, 0.0, 0.0]);
         let run_times: Vec<f64> = outcomes.iter().map(|outcome| outcome.run_time).collect();
@@ -189,13 +189,13 @@ mod tests {
     #[test]
     fn the_default_comes_from_its_run_or_the_normalizers() {
         let measurements = kernel(&[40, 20], None, Some(0));
-        let times = RunTimes::of(&measurements).unwrap();
+        let times = RunTimes::new(&measurements).unwrap();
         assert_eq!(
             (times.default(), times.over_default(1)),
             (Some(40), Some(0.5))
         );
         let measurements = kernel(&[40, 20], Some(vec![80, 80]), None);
-        let times = RunTimes::of(&measurements).unwrap();
+        let times = RunTimes::new(&measurements).unwrap();
         assert_eq!(
             (times.default(), times.over_default(1)),
             (Some(80), Some(0.25))
@@ -208,6 +208,6 @@ mod tests {
             (0.5, Some(1.0))
         );
         let measurements = kernel(&[40, 20], None, None);
-        assert_eq!(RunTimes::of(&measurements).unwrap().default(), None);
+        assert_eq!(RunTimes::new(&measurements).unwrap().default(), None);
     }
 }

@@ -121,6 +121,6 @@ impl Credentials {
             },
         };
         let token = text.parse().map(Some);
-        token.map_err(|source| CommandError::Token { from, source })
+        token.map_err(|error| CommandError::input(from, error))
     }
 }

@@ -49,7 +49,7 @@ fn source() -> impl TypedValueParser<Value = SuggestionSource> {
     names.map(|name| match name.as_str() {
         "segments" => SuggestionSource::Segments,
         "nodes" => SuggestionSource::Nodes,
-        _ => SuggestionSource::Candidates,
+        _ => SuggestionSource::Batch,
     })
 }
 
@@ -87,7 +87,7 @@ impl Suggest {
         let learned = subject.measurements.read(&job.measured.graph)?;
         let handle = GraphHandle::of(job.measured);
         let mut request = SuggestRequest::new(&handle, job.configurations)
-            .model(subject.model.model.as_ref())
+            .model(subject.model.model.clone())
             .target(subject.measurements.target())
             .count(self.count)
             .source(self.source);
@@ -107,7 +107,7 @@ impl Suggest {
         let slots = job.measured.graph.configurable();
         let suggestion = |each: &Suggestion| SuggestedConfiguration {
             number: combined.is_none().then_some(each.config),
-            ..SuggestedConfiguration::of(each, from, slots)
+            ..SuggestedConfiguration::new(each, from, slots)
         };
         Ok(format.print(&SuggestReport {
             name: job.measured.name.clone(),
@@ -121,7 +121,7 @@ impl Suggest {
 }
 
 impl SuggestedConfiguration {
-    fn of(suggestion: &Suggestion, from: &Configurations, slots: &[u32]) -> Self {
+    fn new(suggestion: &Suggestion, from: &Configurations, slots: &[u32]) -> Self {
         let config = suggestion.config;
         let prediction = Prediction {
             seconds: suggestion.predicted_seconds,
@@ -134,13 +134,13 @@ impl SuggestedConfiguration {
                 SuggestionReason::ExpectedImprovement => "expected improvement",
                 SuggestionReason::Random => "random",
                 // A newer server may have reasons that this program does not know.
-                _ => "other",
+                SuggestionReason::Unspecified => "other",
             },
             score: suggestion.score,
             // No run time is 0, which the wire format sends for a missing number.
             predicted: (prediction.seconds > 0.0).then_some(prediction),
             expected_improvement: suggestion.expected_improvement,
-            configuration: ConfigurationForm::of(from, slots, config),
+            configuration: ConfigurationForm::new(from, slots, config),
             short: from.batch().describe(config, slots),
         }
     }

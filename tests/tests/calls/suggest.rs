@@ -232,8 +232,8 @@ async fn a_whole_graph_model_suggests_too() {
     for graph in measured_graphs_of(Task::Tile) {
         let graph = &graph;
         let handle = GraphHandle::of(graph);
-        let request = request(&handle, graph, &[0, 2, 4, 6])
-            .model(Some(&"tile-whole-graph".parse().unwrap()));
+        let request =
+            request(&handle, graph, &[0, 2, 4, 6]).model(Some("tile-whole-graph".parse().unwrap()));
         let suggested = client.suggest(&request).await.unwrap();
         assert_eq!(
             suggested.suggestions[0].reason,

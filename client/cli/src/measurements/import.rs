@@ -60,10 +60,7 @@ impl Import {
         let mut files = Vec::new();
         for path in &self.paths {
             let found = find(path, &mut files);
-            found.map_err(|source| FileError::Io {
-                path: path.display().to_string(),
-                source,
-            })?;
+            found.map_err(|error| CommandError::input(path.display(), error))?;
         }
         let mut report = ImportReport::default();
         let progress = Progress::over(files.len());
@@ -87,22 +84,21 @@ impl Import {
     }
 
     fn read(&self, file: &Path) -> Result<Vec<Report>, CommandError> {
-        let path = file.display().to_string();
-        let bytes = fs::read(file).map_err(|source| FileError::Io {
-            path: path.clone(),
-            source,
-        })?;
+        let wrong = |problem: &dyn Display| CommandError::input(file.display(), problem);
+        let bytes = fs::read(file).map_err(|error| wrong(&error))?;
         // An npz file is a zip archive. Those of TpuGraphs begin with `PK` as well, but have no
         // exported measurements.
         if bytes.starts_with(b"PK")
             && let Some(exported) = read_exported(file, bytes.clone())?
         {
-            return Ok(vec![Report::decode(path, &exported)?]);
+            return Ok(vec![Report::decode(file, &exported)?]);
         }
         let target = self.target.as_deref();
-        let target = target.ok_or(CommandError::NoTarget { path })?;
+        let target = target.ok_or_else(|| {
+            wrong(&"names no target; pass --target with the hardware, compiler and flags that were measured")
+        })?;
         let graphs = GraphFile::of(file, bytes, Task::Layout, &FILE_LIMITS)?.graphs;
-        let report = |measured| Report::of_measured(measured, target);
+        let report = |measured| Report::from_measured(measured, target);
         Ok(graphs.iter().filter_map(report).collect())
     }
 }
@@ -158,22 +154,26 @@ const MAX_MEASUREMENTS: usize = 10_000;
 
 impl Report {
     /// Reads the exported measurements of a file.
-    fn decode(path: String, exported: &[u8]) -> Result<Self, CommandError> {
-        let exported = match ExportedMeasurements::decode(exported) {
-            Ok(exported) => exported,
-            Err(source) => return Err(CommandError::Exported { path, source }),
-        };
+    fn decode(file: &Path, exported: &[u8]) -> Result<Self, CommandError> {
+        let wrong = |problem: &dyn Display| CommandError::input(file.display(), problem);
+        let exported = ExportedMeasurements::decode(exported).map_err(|error| {
+            wrong(&format_args!(
+                "its exported measurements cannot be read: {error}"
+            ))
+        })?;
         let message = exported.graph.unwrap_or_default();
         let slots = message.configurable_nodes.clone();
         // A hash alone is no graph: the server that the file came from kept none.
         let Some(graph) = GraphHandle::of_message(message) else {
-            return Err(CommandError::NoGraph { path });
+            return Err(wrong(
+                &"has no graph, because the server that it came from kept none; report these measurements with their graph",
+            ));
         };
         let mut parts = Vec::new();
         for part in exported.measurements {
             let by_reporter = Part::by_reporter(part, &slots);
             parts.extend(by_reporter.map_err(|source| FileError::Configuration {
-                path: path.clone(),
+                path: file.display().to_string(),
                 module: 0,
                 source,
             })?);
@@ -182,7 +182,7 @@ impl Report {
     }
 
     /// Takes the run times of a file as measurements of the client itself; `None` if there are none.
-    fn of_measured(measured: &MeasuredGraph, target: &str) -> Option<Self> {
+    fn from_measured(measured: &MeasuredGraph, target: &str) -> Option<Self> {
         let measurements = measured.measurements.as_ref()?;
         let times = &measurements.run_times;
         // A run time of 0 means not measured.
@@ -221,14 +221,14 @@ impl Part {
         }
         // The common case: the batch stays as it is, without being read.
         if numbers.len() < 2 {
-            return Ok(vec![Self::of_one(of)]);
+            return Ok(vec![Self::from_one(of)]);
         }
         let Some(all) = read_configurations(&of, slots)? else {
             return Ok(Vec::new());
         };
         let part = |(reporter, numbers): (&str, Vec<usize>)| {
             let configs = all.select(&numbers).to_smallest_form();
-            Self::of_one(GraphMeasurements {
+            Self::from_one(GraphMeasurements {
                 target: of.target.clone(),
                 batch: Some(ConfigBatch {
                     configs: Some(configs),
@@ -245,7 +245,7 @@ impl Part {
     }
 
     /// Takes the measurements of one reporter.
-    fn of_one(of: GraphMeasurements) -> Self {
+    fn from_one(of: GraphMeasurements) -> Self {
         // With its id, a measurement that the server has already is counted as known and not kept
         // twice.
         let adapt = v1::Adapt {

@@ -66,12 +66,12 @@ pub(crate) struct List {
 /// What a server keeps.
 #[derive(Debug, Default, Serialize)]
 struct ListReport {
-    kept: Vec<Kept>,
+    kept: Vec<ReporterCounts>,
 }
 
 /// The measurements of one reporter, of one graph on a target.
 #[derive(Debug, Serialize)]
-struct Kept {
+struct ReporterCounts {
     #[serde(flatten)]
     key: Key,
     #[serde(flatten)]
@@ -122,7 +122,9 @@ impl List {
                 break;
             }
         }
-        let kept = counts.into_iter().map(|(key, counts)| Kept { key, counts });
+        let kept = counts
+            .into_iter()
+            .map(|(key, counts)| ReporterCounts { key, counts });
         let kept = kept.collect();
         Ok(format.print(&ListReport { kept })?)
     }
@@ -134,7 +136,7 @@ impl Display for ListReport {
             return writeln!(formatter, "The server keeps no such measurements.");
         }
         let mut table = Table::new(&["target", "graph", "reporter", ">measurements", ">failed"]);
-        for Kept { key, counts } in &self.kept {
+        for ReporterCounts { key, counts } in &self.kept {
             table.row([
                 key.target.clone(),
                 key.graph.clone(),

@@ -102,7 +102,7 @@ impl From<v1::LiveQuality> for LiveQuality {
 }
 
 impl ModelsReport {
-    pub(super) fn of(models: Vec<v1::Model>) -> Self {
+    pub(super) fn new(models: Vec<v1::Model>) -> Self {
         Self {
             models: models.into_iter().map(ModelReport::from).collect(),
         }

@@ -117,7 +117,7 @@ impl Models {
                 admin.set_canary(&name, version, percent).await?
             }
         };
-        Ok(format.print(&ModelsReport::of(models))?)
+        Ok(format.print(&ModelsReport::new(models))?)
     }
 }
 

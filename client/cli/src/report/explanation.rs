@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug, Serialize)]
 pub(super) struct Explanation {
     /// The best, the reference and the worst.
-    pub(super) configurations: [Explained; 3],
+    pub(super) configurations: [ComparedConfiguration; 3],
     /// What `parts` are: segments or bounds.
     kind_of_part: &'static str,
     /// Parts in which the three differ, the largest effect first; empty for fusions.
@@ -30,7 +30,7 @@ pub(super) struct Explanation {
 
 /// One of the configurations that are compared.
 #[derive(Debug, Serialize)]
-pub(super) struct Explained {
+pub(super) struct ComparedConfiguration {
     /// `best`, `worst`, or what the reference is.
     pub(super) role: &'static str,
     /// Number of the configuration in the file.
@@ -65,7 +65,7 @@ const BAR_LETTERS: f32 = 40.0;
 
 impl Explanation {
     /// Explains a ranking, which has all scores, with one more call to the model version that ranked.
-    pub(super) async fn of(
+    pub(super) async fn new(
         subject: &Subject,
         client: &Client,
         job: &Job<'_>,
@@ -94,12 +94,12 @@ impl Explanation {
             // Its kernels say where the time goes.
             Configurations::Fusion(_) => (None, 3),
             Configurations::FeatureSet(_) => {
-                let path = path.display().to_string();
-                return Err(CommandError::NotExplained { path });
+                let problem = "is a graph of a feature set, whose configurations have no parts that could be explained";
+                return Err(CommandError::input(path.display(), problem));
             }
         };
         let parts = parts.transpose();
-        let parts = parts.map_err(|source| CommandError::configuration(path, source))?;
+        let parts = parts.map_err(|source| CommandError::configuration(path, &source))?;
         let scored = Job {
             configurations: parts.as_ref().map_or(&three, |parts| &parts.configurations),
             run_times: None,
@@ -114,13 +114,13 @@ impl Explanation {
             .with_scores();
         let (answer, _) = subject.rank(client, job, &request).await?;
         let slots = job.measured.graph.configurable();
-        let configurations = [0, 1, 2].map(|config| Explained {
+        let configurations = [0, 1, 2].map(|config| ComparedConfiguration {
             role: ["best", reference, "worst"][config],
             number: job.number(numbers[config]),
             // The client has checked that every configuration has a score.
             score: answer.scores[config],
             run_time_ns: job.run_time(numbers[config]),
-            configuration: ConfigurationForm::of(&three, slots, config),
+            configuration: ConfigurationForm::new(&three, slots, config),
             score_text: score_text(answer.unit, answer.scores[config]),
             short: three.batch().describe(config, slots),
         });

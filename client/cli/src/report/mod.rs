@@ -60,7 +60,7 @@ impl Report {
             // The best are the first of the ranking, and the worst is found by the scores.
             let request = request.top(self.top.top).with_scores();
             let (ranking, time) = subject.rank(&client, job, &request).await?;
-            let explanation = Explanation::of(subject, &client, job, &handle, &ranking).await?;
+            let explanation = Explanation::new(subject, &client, job, &handle, &ranking).await?;
             let point = |(config, &score): (usize, &f32)| {
                 // A configuration with a kernel beyond the model's limits has an infinite score, for
                 // which an axis has no place.
@@ -74,7 +74,7 @@ impl Report {
                 .filter_map(point)
                 .collect();
             graphs.push(GraphReport {
-                ranking: GraphRanking::of(job, ranking, time),
+                ranking: GraphRanking::new(job, ranking, time),
                 explanation,
                 points,
             });

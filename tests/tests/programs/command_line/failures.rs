@@ -11,7 +11,7 @@ fn wrong_arguments_exit_with_two() {
     let (command_line, file) = (CommandLine::without_server(), MeasuredFile::layout());
     for arguments in [
         &["graph", "features"][..],
-        &["graph", "hash", file.argument(), "another"],
+        &["graph", "inspect", file.argument(), "another"],
         &["graph", "features", file.argument()],
         &["eval"],
         &["rank"],

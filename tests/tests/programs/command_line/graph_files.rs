@@ -52,19 +52,10 @@ fn the_nodes_that_a_layout_sets_are_listed() {
 }
 
 #[test]
-fn graphs_are_hashed_line_by_line() {
-    for file in MeasuredFile::both() {
-        let text = CommandLine::without_server().text(&["graph", "hash", file.argument()]);
-        let line = |graph: &MeasuredGraph| format!("{}  {}\n", graph.graph.hash(), graph.name);
-        assert_eq!(text, file.graphs.iter().map(line).collect::<String>());
-    }
-}
-
-#[test]
 fn a_graph_written_as_features_is_the_same_graph() {
     let (command_line, file) = (CommandLine::without_server(), MeasuredFile::layout());
     let hash = |path: &str| -> Value {
-        command_line.json(&["graph", "hash", path])["graphs"][0]["hash"].take()
+        command_line.json(&["graph", "inspect", path])["graphs"][0]["hash"].take()
     };
     for pad in ["0", "-1"] {
         let arguments = [
@@ -106,7 +97,7 @@ fn text_is_reported_from_protobuf_by_content() {
 fn a_broken_text_is_refused_with_its_place() {
     let command_line = CommandLine::without_server();
     command_line.write("cut.txt", "HloModule m\n\nENTRY e {\n  p = f32[2");
-    let (code, message) = command_line.failure(&["graph", "hash", "cut.txt"]);
+    let (code, message) = command_line.failure(&["graph", "inspect", "cut.txt"]);
     assert_eq!(code, Some(2));
     assert!(
         message.starts_with("error: cut.txt: module 0: HLO text, line 4, column 12: "),

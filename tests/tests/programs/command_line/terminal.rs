@@ -54,7 +54,7 @@ async fn a_bar_is_shown_on_a_terminal_and_leaves_nothing_behind() {
 #[test]
 fn a_bar_is_cleared_before_a_failure_is_reported() {
     let (_, shown) =
-        with_terminal(CommandLine::without_server().command(&["graph", "hash", "missing.pb"]));
+        with_terminal(CommandLine::without_server().command(&["graph", "inspect", "missing.pb"]));
     let (bar, failure) = shown.rsplit_once(CLEAR).unwrap();
     assert!(bar.contains("0/1 graphs"), "{shown:?}");
     assert!(
