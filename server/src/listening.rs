@@ -11,9 +11,10 @@ use tokio::{
 };
 
 use crate::{
+    or_off::OrOff,
     security::ConnectionGate,
     serve_connection::{Http, ServeConnection},
-    settings::{AddressOrOff, Settings},
+    settings::{Address, Settings},
     start_error::StartError,
 };
 
@@ -57,16 +58,14 @@ const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 impl Addresses {
     /// Binds the addresses. This comes before models are loaded, so that an address in use is reported immediately.
     pub(crate) fn bind(settings: &Settings) -> Result<Self, StartError> {
-        let bind = |address: AddressOrOff, flag| {
-            address
-                .0
-                .map(|address| BoundAddress::bind(address, flag))
-                .transpose()
+        let bind = |OrOff(address): &OrOff<Address>, flag| {
+            let bound = address.map(|Address(address)| BoundAddress::bind(address, flag));
+            bound.transpose()
         };
         Ok(Self {
             calls: BoundAddress::bind(settings.listen.0, "--listen")?,
-            metrics: bind(settings.metrics_listen, "--metrics-listen")?,
-            admin: bind(settings.admin_listen, "--admin-listen")?,
+            metrics: bind(&settings.metrics_listen, "--metrics-listen")?,
+            admin: bind(&settings.admin_listen, "--admin-listen")?,
         })
     }
 }

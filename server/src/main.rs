@@ -42,7 +42,7 @@ const STOPPED: i32 = 0;
 const FAILED: i32 = 1;
 
 fn main() {
-    let settings = Settings::of_process();
+    let settings = Settings::from_process();
     let mut missing = VARIABLES.to_vec();
     missing.retain(|(name, _)| env::var_os(name).is_none());
     if !missing.is_empty() {

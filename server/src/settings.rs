@@ -3,15 +3,15 @@
 use std::{env, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::{
-    Args, Command, CommandFactory as _, FromArgMatches as _, Parser,
+    Arg, Args, Command, CommandFactory as _, FromArgMatches as _, Parser,
     builder::{PathBufValueParser, TypedValueParser as _},
 };
-use hlorank_arguments::{bytes, duration, matches_of_process, positive_duration};
+use hlorank_arguments::{VARIABLES, bytes, duration, matches_of_process, positive_duration};
 use hlorank_graph::{Limits, Task};
 
 use crate::{
-    file_or_off::FileOrOff,
     manual::{run_if_asked, with_manual},
+    or_off::OrOff,
     registry::Defaults,
     security::SecuritySettings,
     store::StoreLocation,
@@ -21,7 +21,7 @@ use crate::{
 
 mod values;
 
-pub use values::{Address, AddressOrOff, DefaultModels, NoAddress, NoDefaultModels};
+pub use values::{Address, DefaultModels};
 use values::{absolute_or_name, factor};
 
 /// Ranks compiler configurations by predicted run time, over gRPC.
@@ -29,123 +29,77 @@ use values::{absolute_or_name, factor};
 /// Each option is also an environment variable. `-h` has one line per option, `--help` has all details. Sizes are numbers of
 /// bytes or have a unit, such as 64MiB; times are numbers of seconds or have a unit, such as 500ms, 5s, 2m or 1h.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "hlorank-server", version)]
+#[command(name = "hlorank-server", version, mut_args = with_variable)]
 pub struct Settings {
     /// Address and port of the gRPC listener
     ///
     /// On loopback by default, because calls require no token by default. A host name such as localhost is looked up when the
     /// server starts; the first IPv4 address is taken, or else the first. 0.0.0.0 listens on every IPv4 address.
-    #[arg(
-        long,
-        env = "HLORANK_LISTEN",
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:7070"
-    )]
-    #[arg(help_heading = LISTENING)]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7070", help_heading = LISTENING)]
     pub listen: Address,
 
     /// HTTP listener for /metrics, /healthz and /readyz
     ///
     /// Its address and port; `off` disables it. `/` is a page that shows the state of the server.
-    #[arg(
-        long,
-        env = "HLORANK_METRICS_LISTEN",
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:7071"
-    )]
-    #[arg(help_heading = LISTENING)]
-    pub metrics_listen: AddressOrOff,
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7071", help_heading = LISTENING)]
+    pub metrics_listen: OrOff<Address>,
 
     /// Folder of model artifacts
     ///
     /// It is laid out as NAME/VERSION/manifest.json.
-    #[arg(
-        long,
-        env = "HLORANK_MODELS",
-        value_name = "FOLDER",
-        default_value = "models/registry"
-    )]
-    #[arg(help_heading = MODELS, value_parser = PathBufValueParser::new().try_map(std::path::absolute))]
+    #[arg(long, value_name = "FOLDER", default_value = "models/registry", help_heading = MODELS, value_parser = PathBufValueParser::new().try_map(std::path::absolute))]
     pub models: PathBuf,
 
     /// PEM file of public keys that sign versions
     ///
     /// One of them must have signed each version. `model_signing sign key` makes the signature `model.sig` of a version. The keys are of ECDSA on P-256 or P-384. `off`
     /// serves versions without signatures.
-    #[arg(
-        long,
-        env = "HLORANK_MODELS_KEY",
-        value_name = "FILE",
-        default_value = "off"
-    )]
-    #[arg(help_heading = MODELS)]
-    pub models_key: FileOrOff,
+    #[arg(long, value_name = "FILE", default_value = "off", help_heading = MODELS)]
+    pub models_key: OrOff<PathBuf>,
 
     /// ONNX Runtime library, version 1.24 or newer
     ///
     /// `make setup` installs it in a checkout. A name without a folder is looked for as `dlopen` does.
-    #[arg(
-        long,
-        env = "HLORANK_ONNXRUNTIME",
-        value_name = "FILE",
-        default_value = "target/onnxruntime/libonnxruntime.so"
-    )]
-    #[arg(help_heading = MODELS, value_parser = PathBufValueParser::new().try_map(absolute_or_name))]
+    #[arg(long, value_name = "FILE", default_value = "target/onnxruntime/libonnxruntime.so", help_heading = MODELS, value_parser = PathBufValueParser::new().try_map(absolute_or_name))]
     pub onnxruntime: PathBuf,
 
     /// Admin listener, whose calls change which models serve
     ///
     /// Its address and port; `off` disables it. Without --tokens or --tls-client-ca every client that reaches it may
     /// call it: keep it on loopback or on a separate network.
-    #[arg(
-        long,
-        env = "HLORANK_ADMIN_LISTEN",
-        value_name = "ADDRESS",
-        default_value = "off"
-    )]
-    #[arg(help_heading = LISTENING)]
-    pub admin_listen: AddressOrOff,
+    #[arg(long, value_name = "ADDRESS", default_value = "off", help_heading = LISTENING)]
+    pub admin_listen: OrOff<Address>,
 
     /// Interval at which files are polled, in seconds
     ///
     /// Polled are the model folder and the files of certificates and tokens. The model folder is also watched, so that
     /// most changes to it are seen immediately.
-    #[arg(long, env = "HLORANK_POLL_SECONDS", value_name = "SECONDS", default_value = "10", value_parser = positive_duration)]
-    #[arg(help_heading = MODELS)]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = positive_duration, help_heading = MODELS)]
     pub poll_seconds: Duration,
 
     /// Versions per model that stay loaded for a rollback
     ///
     /// They are loaded besides those that serve, so that a rollback is immediate.
-    #[arg(
-        long,
-        env = "HLORANK_RETAIN_VERSIONS",
-        value_name = "VERSIONS",
-        default_value_t = 1
-    )]
-    #[arg(help_heading = MODELS)]
+    #[arg(long, value_name = "VERSIONS", default_value_t = 1, help_heading = MODELS)]
     pub retain_versions: usize,
 
     /// Maximum slowdown of a new version, as a factor
     ///
     /// It is the time of the new version for its golden cases, as a multiple of the time of the serving version; a slower
     /// version is rejected.
-    #[arg(long, env = "HLORANK_MAX_SLOWDOWN", value_name = "FACTOR", default_value_t = 3.0, value_parser = factor)]
-    #[arg(help_heading = MODELS)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 3.0, value_parser = factor, help_heading = MODELS)]
     pub max_slowdown: f64,
 
     /// Maximum time to load a model version, in seconds
     ///
     /// It includes the checks; a version that takes longer is rejected.
-    #[arg(long, env = "HLORANK_MAX_LOAD_SECONDS", value_name = "SECONDS", default_value = "300", value_parser = positive_duration)]
-    #[arg(help_heading = MODELS)]
+    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = positive_duration, help_heading = MODELS)]
     pub max_load_seconds: Duration,
 
     /// Maximum time of one run of a model, in seconds
     ///
     /// A longer run is stopped and its calls fail. A version whose run does not end after that is taken out of service.
-    #[arg(long, env = "HLORANK_MAX_RUN_SECONDS", value_name = "SECONDS", default_value = "30", value_parser = positive_duration)]
-    #[arg(help_heading = MODELS)]
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = positive_duration, help_heading = MODELS)]
     pub max_run_seconds: Duration,
 
     /// Models of requests that name none
@@ -153,91 +107,70 @@ pub struct Settings {
     /// A comma-separated list of TASK=MODEL, where TASK is layout, tile or fusion, and of SET=MODEL for feature sets that several
     /// models take, or `none`. Every model of the list must be in the folder. A task that is not listed has the model that
     /// hlorank brings.
-    #[arg(
-        long,
-        env = "HLORANK_DEFAULT_MODELS",
-        value_name = "LIST",
-        default_value = "none"
-    )]
-    #[arg(help_heading = MODELS)]
+    #[arg(long, value_name = "LIST", default_value = "none", help_heading = MODELS)]
     pub default_models: DefaultModels,
 
     /// File or database that keeps reported measurements
     ///
     /// A file is created if it is missing, and each server needs one of its own. Several servers may share a PostgreSQL
     /// database, `postgres://USER:PASSWORD@HOST/DATABASE`. `off` keeps none.
-    #[arg(
-        long,
-        env = "HLORANK_MEASUREMENTS",
-        value_name = "PLACE",
-        default_value = "off"
-    )]
-    #[arg(help_heading = MEASUREMENTS, hide_env_values = true)]
+    #[arg(long, value_name = "PLACE", default_value = "off", help_heading = MEASUREMENTS, hide_env_values = true)]
     pub measurements: StoreLocation,
 
     /// Maximum size of the kept measurements in bytes
     ///
     /// Each takes about 200. The file takes up to three times as much as all.
-    #[arg(long, env = "HLORANK_MAX_MEASUREMENTS_BYTES", value_name = "BYTES", default_value_t = 1 << 30, value_parser = bytes::<u64>)]
-    #[arg(help_heading = MEASUREMENTS)]
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 30, value_parser = bytes::<u64>, help_heading = MEASUREMENTS)]
     pub max_measurements_bytes: u64,
 
     /// Share of the compute threads' time for replays
     ///
     /// Kept measurements are replayed through the versions in use, to see how well each ranks. 0 disables replays.
-    #[arg(long, env = "HLORANK_REPLAY_SHARE", value_name = "RATIO", default_value_t = 0.05, value_parser = ratio)]
-    #[arg(help_heading = MEASUREMENTS)]
+    #[arg(long, value_name = "RATIO", default_value_t = 0.05, value_parser = ratio, help_heading = MEASUREMENTS)]
     pub replay_share: f64,
 
     /// Number of compute threads
     ///
     /// Each holds one session of every model. The default is the number of cores.
-    #[arg(long, env = "HLORANK_WORKERS", value_name = "THREADS", default_value_t = cores())]
-    #[arg(help_heading = RESOURCES)]
+    #[arg(long, value_name = "THREADS", default_value_t = cores(), help_heading = RESOURCES)]
     pub workers: NonZeroUsize,
 
     /// Size of the graph cache in bytes
     ///
     /// What models compute of the segments of graphs takes at most an eighth of it more.
-    #[arg(long, env = "HLORANK_GRAPH_CACHE_BYTES", value_name = "BYTES", default_value_t = 1 << 30, value_parser = bytes::<u64>)]
-    #[arg(help_heading = RESOURCES)]
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 30, value_parser = bytes::<u64>, help_heading = RESOURCES)]
     pub graph_cache_bytes: u64,
 
     /// Size of the embedding cache in bytes; 0 disables it
     ///
     /// A pair of segment and local configuration takes about 400.
-    #[arg(long, env = "HLORANK_EMBEDDING_CACHE_BYTES", value_name = "BYTES", default_value_t = 1 << 29, value_parser = bytes::<u64>)]
-    #[arg(help_heading = RESOURCES)]
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 29, value_parser = bytes::<u64>, help_heading = RESOURCES)]
     pub embedding_cache_bytes: u64,
 
     /// Maximum number of requests in flight
     ///
     /// It includes queued ones, and a stream counts until it ends. Further requests are rejected immediately.
-    #[arg(long, env = "HLORANK_MAX_REQUESTS", value_name = "REQUESTS", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
-    #[arg(help_heading = LIMITS)]
+    #[arg(long, value_name = "REQUESTS", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..), help_heading = LIMITS)]
     pub max_requests: u32,
 
     /// Maximum number of requests in flight per client
     ///
     /// A client is a token if calls require one, otherwise an address.
-    #[arg(long, env = "HLORANK_MAX_CLIENT_REQUESTS", value_name = "REQUESTS", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
-    #[arg(help_heading = LIMITS)]
+    #[arg(long, value_name = "REQUESTS", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..), help_heading = LIMITS)]
     pub max_client_requests: u32,
 
     /// Maximum amount of queued work, in padded nodes
     ///
     /// Rows times the nodes of each, including padding. The default is about 100 seconds of work for one thread. A call
     /// that exceeds it is rejected, unless the queue is empty.
-    #[arg(long, env = "HLORANK_MAX_QUEUED_NODES", value_name = "NODES", default_value_t = 1 << 25)]
-    #[arg(help_heading = LIMITS)]
+    #[arg(long, value_name = "NODES", default_value_t = 1 << 25, help_heading = LIMITS)]
     pub max_queued_nodes: usize,
 
     /// Maximum memory of all calls in flight, in bytes
     ///
     /// It is used in addition to the caches: messages while they arrive and after they are decoded, embeddings, runs of
     /// whole-graph models, and answers until they are sent. A call that exceeds it is rejected.
-    #[arg(long, env = "HLORANK_MAX_CALL_BYTES", value_name = "BYTES", default_value_t = 2 << 30, value_parser = bytes::<usize>)]
-    #[arg(help_heading = LIMITS)]
+    #[arg(long, value_name = "BYTES", default_value_t = 2 << 30, value_parser = bytes::<usize>, help_heading = LIMITS)]
     pub max_call_bytes: usize,
 
     /// Settings of the messages that clients send
@@ -253,37 +186,23 @@ pub struct Settings {
     pub limits: LimitSettings,
 
     /// Time to finish calls after SIGTERM or SIGINT, in seconds
-    #[arg(long, env = "HLORANK_DRAIN_SECONDS", value_name = "SECONDS", default_value = "30", value_parser = duration)]
-    #[arg(help_heading = LISTENING)]
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = duration, help_heading = LISTENING)]
     pub drain_seconds: Duration,
 
     /// Log lines to print
     ///
     /// `error`, `warn`, `info`, `debug`, `trace`, or tracing directives per module.
-    #[arg(
-        long,
-        env = "HLORANK_LOG",
-        value_name = "FILTER",
-        default_value = "info,notify=warn"
-    )]
-    #[arg(help_heading = LOGS)]
+    #[arg(long, value_name = "FILTER", default_value = "info,notify=warn", help_heading = LOGS)]
     pub log: LogFilter,
 
     /// Format of log lines
-    #[arg(
-        long,
-        env = "HLORANK_LOG_FORMAT",
-        value_name = "FORMAT",
-        default_value = "text"
-    )]
-    #[arg(help_heading = LOGS)]
+    #[arg(long, value_name = "FORMAT", default_value = "text", help_heading = LOGS)]
     pub log_format: LogFormat,
 
     /// Fraction of successful calls that are logged, 0 to 1
     ///
     /// They are logged when they end; failed calls are always logged.
-    #[arg(long, env = "HLORANK_ACCESS_LOG_SAMPLE", value_name = "RATIO", default_value_t = 1.0, value_parser = ratio)]
-    #[arg(help_heading = LOGS)]
+    #[arg(long, value_name = "RATIO", default_value_t = 1.0, value_parser = ratio, help_heading = LOGS)]
     pub access_log_sample: f64,
 
     /// Settings of traces
@@ -315,17 +234,17 @@ pub struct LimitSettings {
     /// Maximum number of nodes of a graph
     ///
     /// A node is an instruction. A graph may have four times as many edges, which are references to operands and callees.
-    #[arg(long, env = "HLORANK_MAX_NODES", value_name = "NODES", default_value_t = Limits::default().nodes)]
+    #[arg(long, value_name = "NODES", default_value_t = Limits::default().nodes)]
     pub max_nodes: usize,
 
     /// Maximum number of configurations of a batch
-    #[arg(long, env = "HLORANK_MAX_CONFIGS", value_name = "CONFIGS", default_value_t = Limits::default().configs)]
+    #[arg(long, value_name = "CONFIGS", default_value_t = Limits::default().configs)]
     pub max_configs: usize,
 
     /// Maximum number of entries of a batch
     ///
     /// Configurations times configurable nodes; each entry takes 2 bytes.
-    #[arg(long, env = "HLORANK_MAX_CONFIG_ENTRIES", value_name = "ENTRIES", default_value_t = Limits::default().config_entries)]
+    #[arg(long, value_name = "ENTRIES", default_value_t = Limits::default().config_entries)]
     pub max_config_entries: usize,
 }
 
@@ -342,6 +261,18 @@ impl LimitSettings {
     }
 }
 
+/// Makes an option an environment variable, too: `HLORANK_MAX_NODES` for `--max-nodes`.
+fn with_variable(option: Arg) -> Arg {
+    let flag = option.get_long().unwrap_or_default();
+    let name = format!("HLORANK_{}", flag.to_uppercase().replace('-', "_"));
+    let mut known = VARIABLES.into_iter();
+    // A test finds an option that the list lacks.
+    match known.find(|known| *known == name) {
+        Some(known) => option.env(known),
+        None => option,
+    }
+}
+
 fn cores() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
@@ -349,7 +280,7 @@ fn cores() -> NonZeroUsize {
 impl Settings {
     /// Reads the settings of this process. Ends it if they are wrong, or if they ask for help, a manual page or completions.
     #[must_use]
-    pub fn of_process() -> Self {
+    pub fn from_process() -> Self {
         // Clap has one text for both forms of help, so which one is asked for is found before it
         // reads the arguments.
         let is_summary = env::args_os().any(|argument| argument == "-h");

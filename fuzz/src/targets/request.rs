@@ -1,10 +1,11 @@
+use hlorank_graph::{ConfigurationError, EncodedBatch, Graph, decode_graph};
 use hlorank_proto::{received, v1::RankConfigsRequest};
 use hlorank_server::{
-    call::Bounds,
+    call::CallError,
     errors::{REASONS, ServiceError},
-    handlers::{ReadRequest, read_request},
 };
 use prost::Message as _;
+use prost::bytes::Bytes;
 use tonic::{Code, Status, metadata::MetadataMap};
 use tonic_types::StatusExt as _;
 
@@ -20,12 +21,6 @@ pub const REQUEST: Target = Target {
     name: "request",
     mutate: mutate_bytes,
     read,
-};
-
-const BOUNDS: Bounds = Bounds {
-    limits: LIMITS,
-    graph_bytes: 1 << 15,
-    stream_configs: 1000,
 };
 
 /// Size of headers that every client accepts, in bytes.
@@ -44,23 +39,42 @@ fn read(input: &[u8]) {
             "written again"
         );
     }
-    match read_request(request, &BOUNDS) {
-        Ok(ReadRequest {
-            source,
-            configurations,
-        }) => {
-            let has_names = source.graph.whole.feature_graph().is_none();
-            let described = if has_names {
-                source.graph.configurable.len()
-            } else {
-                0
-            };
-            assert_eq!(source.nodes.len(), described);
-            check_graph(&source.graph.whole);
-            check_forms(&configurations);
-        }
-        Err(error) => check_status(error),
+    if let Err(error) = read_parts(request) {
+        check_status(error);
     }
+}
+
+/// Reads the graph, and both batches against it.
+fn read_parts(request: received::RankConfigsRequest) -> Result<(), ServiceError> {
+    let Some(batch) = encoded("batch", &request.batch.unwrap_or_default())? else {
+        return Ok(());
+    };
+    let graph = decode_graph(request.graph.unwrap_or_default(), &LIMITS)?;
+    let graph = Graph::of_message(&graph, batch.task(), &LIMITS)?;
+    check_graph(&graph);
+    read_batch(batch.field(), &batch, &graph)?;
+    let measured = request.adapt.and_then(|adapt| adapt.batch);
+    let measured = encoded("adapt.batch", &measured.unwrap_or_default())?;
+    measured.map_or(Ok(()), |batch| read_batch("adapt.batch", &batch, &graph))
+}
+
+fn encoded(field: &'static str, batch: &Bytes) -> Result<Option<EncodedBatch>, ServiceError> {
+    EncodedBatch::of(batch).map_err(|source| refused(field, source))
+}
+
+fn read_batch(
+    field: &'static str,
+    batch: &EncodedBatch,
+    graph: &Graph,
+) -> Result<(), ServiceError> {
+    let read = batch.read(graph.task(), graph.configurable(), &LIMITS);
+    let read = read.and_then(|read| read.check(graph).map(|()| read));
+    check_forms(&read.map_err(|source| refused(field, source))?);
+    Ok(())
+}
+
+fn refused(field: &'static str, source: ConfigurationError) -> ServiceError {
+    CallError::Configuration { field, source }.into()
 }
 
 fn check_status(error: ServiceError) {

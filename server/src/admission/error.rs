@@ -10,12 +10,12 @@ refusals! {
             "the server has {limit} requests in flight, its maximum; try again later, or raise --max-requests on the server"
         )]
         Overloaded { limit: u32, half_done_in: Duration }
-            => Overloaded.limit("--max-requests").allowed(limit).room_in(*half_done_in),
+            => OVERLOADED.limit("--max-requests").allowed(limit).room_in(*half_done_in),
         #[error(
             "this client has {limit} requests in flight, the maximum per client; wait for some of them, or raise \
              --max-client-requests on the server"
         )]
-        ClientLimit { limit: u32 } => ClientLimit.limit("--max-client-requests").allowed(limit),
+        ClientLimit { limit: u32 } => CLIENT_LIMIT.limit("--max-client-requests").allowed(limit),
         #[error(
             "the call made room for another: its message had not arrived, and {limit} calls waited for theirs, the maximum \
              {whose}; send messages with their headers, or raise {setting} on the server",
@@ -51,8 +51,8 @@ impl AdmissionLimit {
 
     fn reason(self) -> Reason {
         match self {
-            Self::Server(_) => Reason::Overloaded,
-            Self::Client(_) => Reason::ClientLimit,
+            Self::Server(_) => Reason::OVERLOADED,
+            Self::Client(_) => Reason::CLIENT_LIMIT,
         }
     }
 

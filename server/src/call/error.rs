@@ -17,10 +17,10 @@ refusals! {
     #[derive(Clone, Debug, thiserror::Error)]
     pub enum CallError {
         #[error("graph {hash} is not cached; send the graph itself, then its hash works again")]
-        GraphNotCached { hash: Digest } => GraphNotCached,
+        GraphNotCached { hash: Digest } => GRAPH_NOT_CACHED,
         #[error("{field} has {found} bytes, at most {limit} are accepted, half of --max-message-bytes; raise it on the server")]
         GraphBytes { field: &'static str, found: usize, limit: usize }
-            => GraphTooLarge.at(field).limit("--max-message-bytes").found(found).allowed(limit),
+            => GRAPH_TOO_LARGE.at(field).limit("--max-message-bytes").found(found).allowed(limit),
         #[error("graph: {0}{hint}", hint = .0.refusal().hint())]
         Graph(#[from] error: GraphError) => error.refusal().at("graph"),
         #[error("{field}: {source}{hint}", hint = .source.refusal().hint())]
@@ -34,24 +34,24 @@ refusals! {
              or raise --max-message-bytes on the server"
         )]
         StreamTooLong { batch: usize, found: usize, limit: usize }
-            => StreamTooLong.at("configs").limit("--max-message-bytes").found(found).allowed(limit),
+            => STREAM_TOO_LONG.at("configs").limit("--max-message-bytes").found(found).allowed(limit),
         #[error("the call took longer than the {allowed:?} that grpc-timeout allows; allow more, or send less")]
-        DeadlineExceeded { allowed: Duration } => DeadlineExceeded,
+        DeadlineExceeded { allowed: Duration } => DEADLINE_EXCEEDED,
         #[error(
             "allow_partial: the scores of model `{model}` depend on all configurations of the batch, so there is no partial \
              ranking; leave allow_partial unset, or name another model"
         )]
-        PartialUnsupported { model: String } => PartialUnsupported.at("allow_partial"),
+        PartialUnsupported { model: String } => PARTIAL_UNSUPPORTED.at("allow_partial"),
         #[error("source: {why}; leave source unset, and send the configurations to choose from")]
-        SourceUnsupported { why: String } => SourceUnsupported.at("source"),
+        SourceUnsupported { why: String } => SOURCE_UNSUPPORTED.at("source"),
         #[error("explain_top: {why}; leave explain_top unset")]
-        ExplainUnsupported { why: &'static str } => ExplainUnsupported.at("explain_top"),
+        ExplainUnsupported { why: &'static str } => EXPLAIN_UNSUPPORTED.at("explain_top"),
         #[error(transparent)]
         Select(#[from] error: SelectError) => error.refusal(),
         #[error(transparent)]
         Engine(#[from] error: EngineError) => error.refusal(),
         #[error(transparent)]
-        Worker(#[from] error: WorkerFailed) => WorkerFailed,
+        Worker(#[from] error: WorkerFailed) => WORKER_FAILED,
     }
 }
 

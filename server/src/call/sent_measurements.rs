@@ -1,6 +1,6 @@
 use bytes::Bytes;
 use hlorank_graph::EncodedBatch;
-use hlorank_proto::v1::MeasurementFailure;
+use hlorank_proto::{received::Adapt, v1::MeasurementFailure};
 
 use crate::{refusal::refusals, store::Outcome};
 
@@ -14,18 +14,6 @@ pub(crate) struct SentMeasurements {
     pub(crate) outcomes: Vec<Outcome>,
     /// `[configurations]` the id of each.
     pub(crate) ids: Vec<Vec<u8>>,
-}
-
-/// What a client says of its measurements, value by value.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SentTimes {
-    pub(crate) seconds: Vec<f64>,
-    /// Empty for 1 each.
-    pub(crate) repeats: Vec<u32>,
-    /// How each failed, as its number on the wire, 0 if it did not; empty if none did.
-    pub(crate) failures: Vec<i32>,
-    /// Empty for ids that are made of outcomes.
-    pub(crate) ids: Vec<Bytes>,
 }
 
 /// A message that holds measurements: the names of its fields, and how many measurements it may have.
@@ -49,11 +37,11 @@ refusals! {
     pub enum MeasurementError {
         #[error("{field} has {found} measured configurations, at most {limit} are accepted; {hint}")]
         TooMany { field: &'static str, found: usize, limit: usize, hint: &'static str }
-            => TooManyMeasurements.at(field).found(found).allowed(limit),
+            => TOO_MANY_MEASUREMENTS.at(field).found(found).allowed(limit),
         #[error("{field} has {found} values for {expected} measured configurations; send one for each")]
-        WrongCount { field: &'static str, found: usize, expected: usize } => WrongCount.at(field),
+        WrongCount { field: &'static str, found: usize, expected: usize } => WRONG_COUNT.at(field),
         #[error("{field}[{index}] is {found}, expected {expected}")]
-        OutOfRange { field: &'static str, index: usize, found: String, expected: &'static str } => ValueOutOfRange.at(field),
+        OutOfRange { field: &'static str, index: usize, found: String, expected: &'static str } => VALUE_OUT_OF_RANGE.at(field),
     }
 }
 
@@ -97,34 +85,28 @@ const MAX_REPEATS: u32 = 1_000_000;
 const MAX_ID_BYTES: usize = 64;
 
 impl SentMeasurements {
-    /// Checks the measurements of a batch.
+    /// Checks the measurements of a batch. `sent` says what came of each; the lists of other messages have the form of
+    /// `Adapt`, too.
     pub(crate) fn new(
         fields: &MeasurementFields,
-        target: String,
         batch: Option<EncodedBatch>,
-        times: &SentTimes,
+        sent: Adapt,
     ) -> Result<Self, MeasurementError> {
         let count = batch.as_ref().map_or(0, EncodedBatch::count);
-        let &MeasurementFields {
-            batch: field,
-            limit,
-            hint,
-            ..
-        } = fields;
         // The number first: it bounds the work of all other checks.
-        if count > limit {
+        if count > fields.limit {
             return Err(MeasurementError::TooMany {
-                field,
+                field: fields.batch,
                 found: count,
-                limit,
-                hint,
+                limit: fields.limit,
+                hint: fields.hint,
             });
         }
-        let outcomes = times.outcomes(fields, count)?;
+        let outcomes = outcomes(fields, &sent, count)?;
         // After the outcomes, because ids that the client left out are made of them.
-        let ids = times.ids(fields, &outcomes)?;
+        let ids = ids(fields, &sent.ids, &outcomes)?;
         Ok(Self {
-            target,
+            target: sent.target,
             batch,
             outcomes,
             ids,
@@ -132,47 +114,37 @@ impl SentMeasurements {
     }
 }
 
-impl SentTimes {
-    fn outcomes(
-        &self,
-        fields: &MeasurementFields,
-        count: usize,
-    ) -> Result<Vec<Outcome>, MeasurementError> {
-        check_count(fields.seconds, self.seconds.len(), count)?;
-        if !self.repeats.is_empty() {
-            check_count(fields.repeats, self.repeats.len(), count)?;
-        }
-        if !self.failures.is_empty() {
-            check_count(fields.failures, self.failures.len(), count)?;
-        }
-        (0..count)
-            .map(|index| self.outcome(fields, index))
-            .collect()
+/// Returns what came of each of `count` configurations.
+fn outcomes(
+    fields: &MeasurementFields,
+    sent: &Adapt,
+    count: usize,
+) -> Result<Vec<Outcome>, MeasurementError> {
+    check_count(fields.seconds, sent.seconds.len(), count)?;
+    // An empty list stands for 1 run each, or for no failures.
+    if !sent.repeats.is_empty() {
+        check_count(fields.repeats, sent.repeats.len(), count)?;
     }
-
-    fn outcome(
-        &self,
-        fields: &MeasurementFields,
-        index: usize,
-    ) -> Result<Outcome, MeasurementError> {
-        let seconds = self.seconds[index];
-        // The lists are complete or empty, and an empty one stands for default values.
-        let failure = self.failures.get(index).copied().unwrap_or_default();
-        let repeats = self.repeats.get(index).copied().unwrap_or(1);
+    if !sent.failures.is_empty() {
+        check_count(fields.failures, sent.failures.len(), count)?;
+    }
+    let outcome = |index| {
+        let seconds = sent.seconds[index];
+        let failure = sent.failures.get(index).copied().unwrap_or_default();
+        let repeats = sent.repeats.get(index).copied().unwrap_or(1);
         if MeasurementFailure::try_from(failure).is_err() {
             let expected = "a MeasurementFailure";
             return out_of_range(fields.failures, index, failure.to_string(), expected);
         }
         let [shortest, longest] = SECONDS;
-        let is_possible = match failure {
-            0 => (shortest..=longest).contains(&seconds),
-            _ => seconds == 0.0,
+        let (is_possible, expected) = match failure {
+            0 => (
+                (shortest..=longest).contains(&seconds),
+                "from 1e-12 to 1e9, or 0 and a failure",
+            ),
+            _ => (seconds == 0.0, "0, because the configuration failed"),
         };
         if !is_possible {
-            let expected = match failure {
-                0 => "from 1e-12 to 1e9, or 0 and a failure",
-                _ => "0, because the configuration failed",
-            };
             return out_of_range(fields.seconds, index, seconds.to_string(), expected);
         }
         if !(1..=MAX_REPEATS).contains(&repeats) {
@@ -185,24 +157,26 @@ impl SentTimes {
             repeats,
             failure,
         })
-    }
+    };
+    (0..count).map(outcome).collect()
+}
 
-    fn ids(
-        &self,
-        fields: &MeasurementFields,
-        outcomes: &[Outcome],
-    ) -> Result<Vec<Vec<u8>>, MeasurementError> {
-        if self.ids.is_empty() {
-            return Ok(outcomes.iter().map(Outcome::id).collect());
-        }
-        check_count(fields.ids, self.ids.len(), outcomes.len())?;
-        let is_refused = |id: &Bytes| !(1..=MAX_ID_BYTES).contains(&id.len());
-        if let Some(index) = self.ids.iter().position(is_refused) {
-            let found = format!("{} bytes long", self.ids[index].len());
-            return out_of_range(fields.ids, index, found, "1 to 64 bytes");
-        }
-        Ok(self.ids.iter().map(|id| id.to_vec()).collect())
+/// Returns the id of each measurement. Ids that were not sent are made of outcomes.
+fn ids(
+    fields: &MeasurementFields,
+    sent: &[Bytes],
+    outcomes: &[Outcome],
+) -> Result<Vec<Vec<u8>>, MeasurementError> {
+    if sent.is_empty() {
+        return Ok(outcomes.iter().map(Outcome::id).collect());
     }
+    check_count(fields.ids, sent.len(), outcomes.len())?;
+    let is_refused = |id: &Bytes| !(1..=MAX_ID_BYTES).contains(&id.len());
+    if let Some(index) = sent.iter().position(is_refused) {
+        let found = format!("{} bytes long", sent[index].len());
+        return out_of_range(fields.ids, index, found, "1 to 64 bytes");
+    }
+    Ok(sent.iter().map(|id| id.to_vec()).collect())
 }
 
 fn check_count(field: &'static str, found: usize, expected: usize) -> Result<(), MeasurementError> {
@@ -234,7 +208,7 @@ fn out_of_range<T>(
 mod tests {
     use super::*;
 
-    fn outcomes(
+    fn checked(
         seconds: &[f64],
         repeats: &[u32],
         failures: &[i32],
@@ -242,13 +216,13 @@ mod tests {
         let seconds = seconds.to_vec();
         let repeats = repeats.to_vec();
         let failures = failures.to_vec();
-        SentTimes {
+        let sent = Adapt {
             seconds,
             repeats,
             failures,
-            ids: Vec::new(),
-        }
-        .outcomes(&ADAPT, 2)
+            ..Adapt::default()
+        };
+        outcomes(&ADAPT, &sent, 2)
     }
 
     #[test]
@@ -259,10 +233,10 @@ mod tests {
             failure,
         };
         assert_eq!(
-            outcomes(&[1.0, 2.0], &[], &[]).unwrap(),
+            checked(&[1.0, 2.0], &[], &[]).unwrap(),
             [outcome(1.0, 0), outcome(2.0, 0)]
         );
-        let failed = outcomes(&[1.0, 0.0], &[1, 1], &[0, 2]).unwrap();
+        let failed = checked(&[1.0, 0.0], &[1, 1], &[0, 2]).unwrap();
         assert_eq!(failed, [outcome(1.0, 0), outcome(0.0, 2)]);
     }
 
@@ -274,12 +248,8 @@ mod tests {
             failure: 0,
         }; 2];
         let ids = |ids: &[&'static [u8]]| {
-            let ids = ids.iter().map(|id| Bytes::from_static(id)).collect();
-            SentTimes {
-                ids,
-                ..SentTimes::default()
-            }
-            .ids(&REPORT, &outcomes)
+            let sent: Vec<Bytes> = ids.iter().map(|id| Bytes::from_static(id)).collect();
+            super::ids(&REPORT, &sent, &outcomes)
         };
         assert_eq!(ids(&[b"a", b"b"]).unwrap(), [b"a", b"b"]);
         assert_eq!(ids(&[]).unwrap(), [outcomes[0].id(), outcomes[0].id()]);

@@ -12,55 +12,55 @@ refusals! {
             "the request is too long: it has {found} bytes, the limit is {limit} bytes; send fewer configurations at a time, \
              or raise --max-message-bytes on the server"
         )]
-        TooLarge { found: usize, limit: usize } => MessageTooLarge.limit("--max-message-bytes").found(found).allowed(limit),
+        TooLarge { found: usize, limit: usize } => MESSAGE_TOO_LARGE.limit("--max-message-bytes").found(found).allowed(limit),
         #[error(
             "the request is too long: it decompresses to more than the limit of {limit} bytes; send fewer configurations at \
              a time, or raise --max-message-bytes on the server"
         )]
-        DecompressedTooLarge { limit: usize } => MessageTooLarge.limit("--max-message-bytes").allowed(limit),
+        DecompressedTooLarge { limit: usize } => MESSAGE_TOO_LARGE.limit("--max-message-bytes").allowed(limit),
         #[error(
             "the request is too long: its {compressed} bytes decompress to more than {ratio} times as many; send it \
              uncompressed"
         )]
-        RatioTooLarge { compressed: usize, ratio: usize } => MessageTooLarge.allowed(ratio),
+        RatioTooLarge { compressed: usize, ratio: usize } => MESSAGE_TOO_LARGE.allowed(ratio),
         #[error("the request is not a readable message: its compression flag is {flag}, expected 0 or 1")]
-        Flag { flag: u8 } => RequestMalformed,
+        Flag { flag: u8 } => REQUEST_MALFORMED,
         #[error("the request is not a readable message: it is compressed, but the call has no grpc-encoding")]
-        NoEncoding => RequestMalformed,
+        NoEncoding => REQUEST_MALFORMED,
         #[error("the messages are compressed with {found:?} ({header}), expected gzip or identity")]
-        Encoding { header: &'static str, found: String } => CompressionUnsupported.at(header),
+        Encoding { header: &'static str, found: String } => COMPRESSION_UNSUPPORTED.at(header),
         #[error("the request broke off in the middle of a message: {reason}")]
-        Broken { reason: String } => RequestBroken,
+        Broken { reason: String } => REQUEST_BROKEN,
         #[error("the request is not a readable message: its body is not valid HTTP: {reason}")]
-        Http { reason: String } => RequestMalformed,
+        Http { reason: String } => REQUEST_MALFORMED,
         #[error(
             "the stream is too far ahead: {limit} bytes of small batches wait to be scored; put more configurations into a \
              batch, read the scores of a batch before sending many more, or raise --stream-window-bytes on the server"
         )]
-        Ahead { limit: usize } => StreamAhead.limit("--stream-window-bytes").allowed(limit),
+        Ahead { limit: usize } => STREAM_AHEAD.limit("--stream-window-bytes").allowed(limit),
         #[error("the request is not a readable message: it ends early")]
-        Truncated => RequestMalformed,
+        Truncated => REQUEST_MALFORMED,
         #[error("the request is not a readable message: it cannot be decompressed: {reason}")]
-        Compression { reason: String } => RequestMalformed,
+        Compression { reason: String } => REQUEST_MALFORMED,
         #[error("the request is not a readable message: it has more than {limit} fields")]
-        TooManyFields { limit: usize } => RequestMalformed,
+        TooManyFields { limit: usize } => REQUEST_MALFORMED,
         #[error("the request is not readable JSON of this method: {reason}")]
         Json { field: String, reason: String }
             => match &**field {
             // The whole message.
-            "." => RequestMalformed.into(),
-            field => RequestMalformed.at(field),
+            "." => REQUEST_MALFORMED.into(),
+            field => REQUEST_MALFORMED.at(field),
         },
         #[error(
             "the message did not arrive within {allowed:?}; send fewer configurations at a time, or raise \
              --max-message-seconds on the server"
         )]
-        Late { allowed: Duration } => MessageLate,
+        Late { allowed: Duration } => MESSAGE_LATE,
         #[error(
             "the stream has had no message for {allowed:?}; open another one, or raise --max-stream-idle-seconds on the \
              server"
         )]
-        Idle { allowed: Duration } => StreamIdle,
+        Idle { allowed: Duration } => STREAM_IDLE,
     }
 }
 

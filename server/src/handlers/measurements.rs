@@ -3,7 +3,7 @@
 use hlorank_graph::{ConfigurationError, Configurations, Limits};
 use hlorank_proto::{
     methods::Scope,
-    received::ReportMeasurementsRequest,
+    received::{Adapt, ReportMeasurementsRequest},
     v1::{
         self, ConfigBatch, DeleteMeasurementsRequest, DeleteMeasurementsResponse,
         GetMeasuredGraphRequest, GetMeasuredGraphResponse, GraphMeasurements,
@@ -17,7 +17,7 @@ use super::{
     request::{check_length, check_maximum, check_target, read_chosen, read_hash},
 };
 use crate::{
-    call::{Call, Client, REPORT, SentMeasurements, SentTimes},
+    call::{Call, Client, REPORT, SentMeasurements},
     compute::Class,
     errors::ServiceError,
     security::TokenError,
@@ -50,14 +50,16 @@ impl CostModel {
         let reporter = reporter_of(&request.reporter, &call.client)?;
         let batch = self.batch(request.batch).await?;
         let task = batch.task();
-        let times = SentTimes {
+        check_target(REPORT.target, &request.target)?;
+        let sent = Adapt {
+            target: request.target,
             seconds: request.seconds,
             repeats: request.repeats,
             failures: request.failures,
             ids: request.ids,
+            ..Adapt::default()
         };
-        check_target(REPORT.target, &request.target)?;
-        let sent = SentMeasurements::new(&REPORT, request.target, Some(batch), &times)?;
+        let sent = SentMeasurements::new(&REPORT, Some(batch), sent)?;
         let found = self
             .find_graph(request.graph, Some(task), &call.record)
             .await?;

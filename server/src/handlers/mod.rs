@@ -14,11 +14,9 @@ mod models;
 mod put_graph;
 mod rank_configs;
 mod rank_configs_stream;
-mod read_request;
 mod request;
 mod suggest_configs;
 
 pub(crate) use model_admin::ModelAdmin;
 pub(crate) use models::Models;
-pub use read_request::{ReadRequest, read_request};
 pub(crate) use request::CostModel;

@@ -12,7 +12,7 @@ use tonic::Extensions;
 
 use crate::{
     admission::{AdminScope, Admission, Caller, Place},
-    call::{ADAPT, Bounds, Call, Client, Decoder, SentMeasurements, SentTimes},
+    call::{ADAPT, Bounds, Call, Client, Decoder, SentMeasurements},
     errors::ServiceError,
     graphs::{FoundGraph, GraphContent, GraphOrigin, Graphs, SentGraph},
     learning::{Learning, MAX_OTHER_TARGETS, OtherTargets, WantedMeasurements},
@@ -76,7 +76,8 @@ impl CostModel {
     /// Returns the configurations of a batch, which are still encoded.
     pub(super) async fn batch(&self, batch: Option<Bytes>) -> Result<EncodedBatch, ServiceError> {
         let batch = batch.unwrap_or_default();
-        present_batch(self.decoder.batch("batch", batch).await?)
+        let batch = self.decoder.batch("batch", batch).await?;
+        batch.ok_or(ServiceError::missing("configs", CONFIGS_HINT))
     }
 
     /// Decodes a request's graph, and reads where it comes from. `task` is the task of the batch that comes with it.
@@ -85,8 +86,36 @@ impl CostModel {
         graph: Option<Bytes>,
         task: Option<Task>,
     ) -> Result<GraphOrigin, ServiceError> {
-        let graph = self.decoder.graph(present_graph(graph)?).await?;
-        graph_origin(graph, task)
+        let graph = graph.ok_or(ServiceError::missing("graph", GRAPH_HINT))?;
+        let graph = self.decoder.graph(graph).await?;
+        let named = match v1::Task::try_from(graph.task) {
+            Ok(v1::Task::Unspecified) => None,
+            named => {
+                let known = named.ok().and_then(Task::from_wire);
+                Some(known.ok_or_else(|| {
+                    let described = Task::ALL.map(|known| {
+                        let kind = known.kind();
+                        format!("{} ({})", kind.wire.as_str_name(), kind.number())
+                    });
+                    let found = graph.task.to_string();
+                    ServiceError::invalid("graph.task", found, described.join(" or "))
+                })?)
+            }
+        };
+        let no_source = ServiceError::missing("graph.source", GRAPH_HINT);
+        let content = match GraphContent::from_message(graph.source.ok_or(no_source)?) {
+            Ok(content) => content,
+            Err(hash) => return read_hash("graph.graph_hash", &hash).map(GraphOrigin::Hash),
+        };
+        let implied = matches!(content, GraphContent::FeatureGraph(_)).then_some(Task::FeatureSet);
+        // What the request says explicitly comes first. Whether it suits the batch and the content is
+        // checked where these are read.
+        let task = named.or(task).or(implied);
+        Ok(GraphOrigin::Sent(SentGraph {
+            content,
+            task: task.ok_or(ServiceError::missing("graph.task", TASK_HINT))?,
+            configurable: graph.configurable_nodes,
+        }))
     }
 
     /// Finds the graph of a request. `task` is the task of the batch that comes with it.
@@ -131,80 +160,35 @@ impl CostModel {
         let Some(mut adapt) = adapt else {
             return Ok(query);
         };
-        // What is learned comes before the scores, which are adapted to it.
-        let times = take_times(&mut adapt);
-        // All that is cheap to check comes before the batch, which takes milliseconds to decode.
+        // What is learned comes before the scores, which are adapted to it. All that is cheap to check comes before the
+        // batch, which takes milliseconds to decode.
         check_target(ADAPT.target, &adapt.target)?;
-        let others = &adapt.other_targets;
+        let others = take(&mut adapt.other_targets);
         if others.len() > MAX_OTHER_TARGETS {
             let found = format!("{} targets", others.len());
             let expected = format!("at most {MAX_OTHER_TARGETS}");
             return Err(ServiceError::invalid(OTHER_TARGETS, found, expected));
         }
-        let mut others = others.iter();
-        others.try_for_each(|target| check_target(OTHER_TARGETS, target))?;
-        let batch = match adapt.batch {
+        for target in &others {
+            check_target(OTHER_TARGETS, target)?;
+        }
+        let batch = match adapt.batch.take() {
             Some(batch) => self.decoder.batch(ADAPT.batch, batch).await?,
             // A call without measurements can still learn from those that are stored.
             None => None,
         };
-        let sent = SentMeasurements::new(&ADAPT, adapt.target, batch, &times)?;
         let wanted = WantedMeasurements {
             stored: adapt.use_stored,
             others: if adapt.all_other_targets {
                 OtherTargets::All
             } else {
-                OtherTargets::Named(adapt.other_targets)
+                OtherTargets::Named(others)
             },
             own_only: adapt.own_only,
         };
+        let sent = SentMeasurements::new(&ADAPT, batch, adapt)?;
         Ok(query.adapted(&self.learning, sent, wanted).await?)
     }
-}
-
-/// Requires that a request has a graph.
-pub(super) fn present_graph<T>(graph: Option<T>) -> Result<T, ServiceError> {
-    graph.ok_or(ServiceError::missing("graph", GRAPH_HINT))
-}
-
-/// Requires that a batch has configurations.
-pub(super) fn present_batch(batch: Option<EncodedBatch>) -> Result<EncodedBatch, ServiceError> {
-    batch.ok_or(ServiceError::missing("configs", CONFIGS_HINT))
-}
-
-/// Returns where a graph comes from.
-pub(super) fn graph_origin(
-    graph: v1::Graph,
-    task: Option<Task>,
-) -> Result<GraphOrigin, ServiceError> {
-    let named = match v1::Task::try_from(graph.task) {
-        Ok(v1::Task::Unspecified) => None,
-        named => {
-            let known = named.ok().and_then(Task::from_wire);
-            Some(known.ok_or_else(|| {
-                let described = Task::ALL.map(|known| {
-                    let kind = known.kind();
-                    format!("{} ({})", kind.wire.as_str_name(), kind.number())
-                });
-                let found = graph.task.to_string();
-                ServiceError::invalid("graph.task", found, described.join(" or "))
-            })?)
-        }
-    };
-    let no_source = ServiceError::missing("graph.source", GRAPH_HINT);
-    let content = match GraphContent::from_message(graph.source.ok_or(no_source)?) {
-        Ok(content) => content,
-        Err(hash) => return read_hash("graph.graph_hash", &hash).map(GraphOrigin::Hash),
-    };
-    let implied = matches!(content, GraphContent::FeatureGraph(_)).then_some(Task::FeatureSet);
-    // What the request says explicitly comes first. Whether it suits the batch and the content is
-    // checked where these are read.
-    let task = named.or(task).or(implied);
-    Ok(GraphOrigin::Sent(SentGraph {
-        content,
-        task: task.ok_or(ServiceError::missing("graph.task", TASK_HINT))?,
-        configurable: graph.configurable_nodes,
-    }))
 }
 
 /// Reads a graph hash.
@@ -282,16 +266,6 @@ pub(super) fn wanted_version(selector: &ModelSelector) -> Result<Wanted, Service
                 expected,
             ))
         }
-    }
-}
-
-/// Takes what a request says of each of its measurements.
-pub(super) fn take_times(adapt: &mut Adapt) -> SentTimes {
-    SentTimes {
-        seconds: take(&mut adapt.seconds),
-        repeats: take(&mut adapt.repeats),
-        failures: take(&mut adapt.failures),
-        ids: take(&mut adapt.ids),
     }
 }
 

@@ -48,7 +48,7 @@ fn explanation(status: &Status, path: Option<String>) -> Option<Status> {
 /// request for one that has ended.
 fn cancelled(status: &Status) -> Option<Status> {
     let info = status.get_details_error_info()?;
-    if info.reason != Reason::RequestBroken.name() {
+    if info.reason != Reason::REQUEST_BROKEN.name() {
         return None;
     }
     let details = Bytes::copy_from_slice(status.details());

@@ -22,26 +22,26 @@ describe! { GraphError:
     {
         Self::Text { source, .. } => source.refusal(),
         Self::TooMany { kind, limit, .. } => too_many(*kind).allowed(limit),
-        Self::InstructionTooLarge { found, limit, .. } => Reason::InstructionTooLarge.allowed(limit).found(found),
+        Self::InstructionTooLarge { found, limit, .. } => Reason::INSTRUCTION_TOO_LARGE.allowed(limit).found(found),
     }
-    Encoding => RequestMalformed,
-    Malformed | OtherFormat => HloMalformed,
-    InvalidModule => ModuleInvalid,
-    Fusion | OtherSlots => ProgramNotPrepared,
-    ProgramWithoutModule => ModuleRequired,
-    WrongSource => GraphTaskMismatch,
-    FeatureSetName | SetDescription | InstanceTooLong => FieldInvalid,
-    SetDiffers => FeatureSetMismatch,
-    Empty => GraphEmpty,
-    DuplicateInstruction | DuplicateComputation => DuplicateId,
-    UnknownOperand => UnknownOperand,
-    UnknownCallee => UnknownCallee,
-    UnknownEdgeNode => UnknownNode,
-    Cycle => GraphCycle,
-    TensorTooLarge => TensorTooLarge,
-    UnknownConfigurableNode | DuplicateConfigurableNode | ConfigurableKernel => ConfigurableNodesInvalid,
-    ArrayLength | FeatureNotFinite | FeatureTooLarge | NodeFeatures | ColumnNames | WrongColumns => FeaturesInvalid,
-    ReversedEdge | FeatureImpossible | PadValue => FeaturesInvalid,
+    Encoding => REQUEST_MALFORMED,
+    Malformed | OtherFormat => HLO_MALFORMED,
+    InvalidModule => MODULE_INVALID,
+    Fusion | OtherSlots => PROGRAM_NOT_PREPARED,
+    ProgramWithoutModule => MODULE_REQUIRED,
+    WrongSource => GRAPH_TASK_MISMATCH,
+    FeatureSetName | SetDescription | InstanceTooLong => FIELD_INVALID,
+    SetDiffers => FEATURE_SET_MISMATCH,
+    Empty => GRAPH_EMPTY,
+    DuplicateInstruction | DuplicateComputation => DUPLICATE_ID,
+    UnknownOperand => UNKNOWN_OPERAND,
+    UnknownCallee => UNKNOWN_CALLEE,
+    UnknownEdgeNode => UNKNOWN_NODE,
+    Cycle => GRAPH_CYCLE,
+    TensorTooLarge => TENSOR_TOO_LARGE,
+    UnknownConfigurableNode | DuplicateConfigurableNode | ConfigurableKernel => CONFIGURABLE_NODES_INVALID,
+    ArrayLength | FeatureNotFinite | FeatureTooLarge | NodeFeatures | ColumnNames | WrongColumns => FEATURES_INVALID,
+    ReversedEdge | FeatureImpossible | PadValue => FEATURES_INVALID,
 }
 
 describe! { ConfigurationError:
@@ -50,27 +50,27 @@ describe! { ConfigurationError:
         Self::TooManyEntries { configs, slots, limit } => {
             too_many(LimitKind::ConfigEntries).found(configs.saturating_mul(*slots)).allowed(limit)
         },
-        Self::TooLong { found, limit, .. } => Reason::ListTooLong.allowed(limit).found(found),
+        Self::TooLong { found, limit, .. } => Reason::LIST_TOO_LONG.allowed(limit).found(found),
     }
-    Malformed | SeveralForms | DenseAndTable => RequestMalformed,
-    Empty => ConfigsEmpty,
-    WrongTask => GraphTaskMismatch,
-    NothingToConfigure | NothingToFuse => NothingToConfigure,
-    NotConfigurable | NotFusible | NoSuchSlot => NodeNotConfigurable,
-    SetTwice => NodeSetTwice,
-    WrongCount | WrongColumns | ParameterCount => WrongCount,
-    DimensionTwice | NoSuchDimension => LayoutInvalid,
-    Bound | TileTooLarge | OutOfRange | NotWhole | UnusedBits | NoColumns | NotFinite | NotBounds => ValueOutOfRange,
-    IndexOutsideTable => IndexOutOfRange,
+    Malformed | SeveralForms | DenseAndTable => REQUEST_MALFORMED,
+    Empty => CONFIGS_EMPTY,
+    WrongTask => GRAPH_TASK_MISMATCH,
+    NothingToConfigure | NothingToFuse => NOTHING_TO_CONFIGURE,
+    NotConfigurable | NotFusible | NoSuchSlot => NODE_NOT_CONFIGURABLE,
+    SetTwice => NODE_SET_TWICE,
+    WrongCount | WrongColumns | ParameterCount => WRONG_COUNT,
+    DimensionTwice | NoSuchDimension => LAYOUT_INVALID,
+    Bound | TileTooLarge | OutOfRange | NotWhole | UnusedBits | NoColumns | NotFinite | NotBounds => VALUE_OUT_OF_RANGE,
+    IndexOutsideTable => INDEX_OUT_OF_RANGE,
 }
 
 /// A limit of a setting is exceeded.
 fn too_many(kind: LimitKind) -> Refusal<'static> {
     match kind {
-        LimitKind::Nodes => Reason::TooManyNodes.limit("--max-nodes"),
-        LimitKind::Edges => Reason::TooManyEdges.limit("--max-nodes"),
-        LimitKind::Configs => Reason::TooManyConfigs.limit("--max-configs"),
-        LimitKind::ConfigEntries => Reason::TooManyConfigEntries.limit("--max-config-entries"),
+        LimitKind::Nodes => Reason::TOO_MANY_NODES.limit("--max-nodes"),
+        LimitKind::Edges => Reason::TOO_MANY_EDGES.limit("--max-nodes"),
+        LimitKind::Configs => Reason::TOO_MANY_CONFIGS.limit("--max-configs"),
+        LimitKind::ConfigEntries => Reason::TOO_MANY_CONFIG_ENTRIES.limit("--max-config-entries"),
     }
 }
 
@@ -78,16 +78,16 @@ fn too_many(kind: LimitKind) -> Refusal<'static> {
 impl Refused for TextError {
     fn refusal(&self) -> Refusal<'_> {
         match self {
-            Self::ListTooLong { limit } => Reason::InstructionTooLarge.allowed(limit),
-            Self::TooDeep { limit } => Reason::NestingTooDeep.allowed(limit),
-            Self::InvalidInstruction { .. } => Reason::ModuleInvalid.into(),
-            Self::UnknownOperand { .. } => Reason::UnknownOperand.into(),
-            Self::UnknownComputation { .. } => Reason::UnknownCallee.into(),
+            Self::ListTooLong { limit } => Reason::INSTRUCTION_TOO_LARGE.allowed(limit),
+            Self::TooDeep { limit } => Reason::NESTING_TOO_DEEP.allowed(limit),
+            Self::InvalidInstruction { .. } => Reason::MODULE_INVALID.into(),
+            Self::UnknownOperand { .. } => Reason::UNKNOWN_OPERAND.into(),
+            Self::UnknownComputation { .. } => Reason::UNKNOWN_CALLEE.into(),
             Self::DuplicateInstruction { .. } | Self::DuplicateComputation { .. } => {
-                Reason::DuplicateId.into()
+                Reason::DUPLICATE_ID.into()
             }
             // The rest are mistakes against the grammar.
-            _ => Reason::HloMalformed.into(),
+            _ => Reason::HLO_MALFORMED.into(),
         }
     }
 }

@@ -2,29 +2,20 @@
 
 use tonic::Code;
 
-/// Defines [`Reason`], and the names and codes of all reasons.
+/// Defines [`Reason`] by the reasons of each code.
 macro_rules! reasons {
-    ($($code:ident { $($reason:ident $name:literal,)* })*) => {
-        /// The reason of an error.
+    ($($code:ident { $($reason:ident,)* })*) => {
+        /// The reason of an error, named as on the wire.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "the names on the wire")]
         pub(crate) enum Reason {
             $($($reason,)*)*
         }
 
         impl Reason {
-            /// The stable name in `UPPER_SNAKE_CASE`.
+            /// The stable name.
             pub(crate) fn name(self) -> &'static str {
-                match self {
-                    $($(Self::$reason => $name,)*)*
-                }
-            }
-
-            /// Returns the reason of this name.
-            pub(crate) fn named(name: &str) -> Option<Self> {
-                match name {
-                    $($($name => Some(Self::$reason),)*)*
-                    _ => None,
-                }
+                REASONS[self as usize]
             }
 
             /// The code of all errors with this reason.
@@ -36,7 +27,11 @@ macro_rules! reasons {
         }
 
         /// The names of all reasons.
-        pub const REASONS: [&str; [$($($name),*),*].len()] = [$($($name),*),*];
+        pub const REASONS: [&str; [$($(Reason::$reason),*),*].len()] = [$($(stringify!($reason)),*),*];
+
+        /// All reasons.
+        #[cfg(test)]
+        const ALL: [Reason; REASONS.len()] = [$($(Reason::$reason),*),*];
     };
 }
 
@@ -47,7 +42,7 @@ impl Reason {
         // deletes, and a client that sent too far ahead has to send more slowly.
         let is_lasting = matches!(
             self,
-            Self::MessageTooLarge | Self::MeasurementsFull | Self::StreamAhead
+            Self::MESSAGE_TOO_LARGE | Self::MEASUREMENTS_FULL | Self::STREAM_AHEAD
         );
         self.code() == Code::ResourceExhausted && !is_lasting
     }
@@ -56,115 +51,115 @@ impl Reason {
 reasons! {
     Aborted {
         // `Aborted` tells clients to read the state again before they repeat the change.
-        Overtaken "OVERTAKEN",
+        OVERTAKEN,
     }
     AlreadyExists {
-        MeasurementChanged "MEASUREMENT_CHANGED",
+        MEASUREMENT_CHANGED,
     }
     DeadlineExceeded {
-        DeadlineExceeded "DEADLINE_EXCEEDED",
-        DeadlineTooShort "DEADLINE_TOO_SHORT",
-        MessageLate "MESSAGE_LATE",
-        StreamIdle "STREAM_IDLE",
+        DEADLINE_EXCEEDED,
+        DEADLINE_TOO_SHORT,
+        MESSAGE_LATE,
+        STREAM_IDLE,
     }
     FailedPrecondition {
         // Not `NotFound`, which is for what does not exist: the client has the graph, and only has to
         // send it.
-        GraphNotCached "GRAPH_NOT_CACHED",
-        MeasurementsOff "MEASUREMENTS_OFF",
-        ModelRejected "MODEL_REJECTED",
-        ModelsUnreadable "MODELS_UNREADABLE",
-        NothingServes "NOTHING_SERVES",
-        NoOlderVersion "NO_OLDER_VERSION",
-        PadUnknown "PAD_UNKNOWN",
-        PolicyNotKept "POLICY_NOT_KEPT",
-        ServesAlready "SERVES_ALREADY",
+        GRAPH_NOT_CACHED,
+        MEASUREMENTS_OFF,
+        MODEL_REJECTED,
+        MODELS_UNREADABLE,
+        NOTHING_SERVES,
+        NO_OLDER_VERSION,
+        PAD_UNKNOWN,
+        POLICY_NOT_KEPT,
+        SERVES_ALREADY,
     }
     Internal {
-        ModelFailed "MODEL_FAILED",
-        ModelOutputInvalid "MODEL_OUTPUT_INVALID",
-        WorkerFailed "WORKER_FAILED",
+        MODEL_FAILED,
+        MODEL_OUTPUT_INVALID,
+        WORKER_FAILED,
     }
     InvalidArgument {
-        ConfigsEmpty "CONFIGS_EMPTY",
-        ConfigurableNodesInvalid "CONFIGURABLE_NODES_INVALID",
-        DuplicateId "DUPLICATE_ID",
-        ExplainUnsupported "EXPLAIN_UNSUPPORTED",
-        FeatureSetMismatch "FEATURE_SET_MISMATCH",
-        FeaturesInvalid "FEATURES_INVALID",
-        FieldInvalid "FIELD_INVALID",
-        FieldMissing "FIELD_MISSING",
-        GraphCycle "GRAPH_CYCLE",
-        GraphEmpty "GRAPH_EMPTY",
-        GraphTaskMismatch "GRAPH_TASK_MISMATCH",
-        GraphTooLarge "GRAPH_TOO_LARGE",
-        HeaderInvalid "HEADER_INVALID",
-        HloMalformed "HLO_MALFORMED",
-        HostInvalid "HOST_INVALID",
-        IndexOutOfRange "INDEX_OUT_OF_RANGE",
-        InstructionTooLarge "INSTRUCTION_TOO_LARGE",
-        LayoutInvalid "LAYOUT_INVALID",
-        ListTooLong "LIST_TOO_LONG",
-        ModelTaskMismatch "MODEL_TASK_MISMATCH",
-        ModuleInvalid "MODULE_INVALID",
-        ModuleRequired "MODULE_REQUIRED",
-        NestingTooDeep "NESTING_TOO_DEEP",
-        NodeNotConfigurable "NODE_NOT_CONFIGURABLE",
-        NodeSetTwice "NODE_SET_TWICE",
-        NothingToConfigure "NOTHING_TO_CONFIGURE",
-        PartialUnsupported "PARTIAL_UNSUPPORTED",
-        ProgramNotPrepared "PROGRAM_NOT_PREPARED",
+        CONFIGS_EMPTY,
+        CONFIGURABLE_NODES_INVALID,
+        DUPLICATE_ID,
+        EXPLAIN_UNSUPPORTED,
+        FEATURE_SET_MISMATCH,
+        FEATURES_INVALID,
+        FIELD_INVALID,
+        FIELD_MISSING,
+        GRAPH_CYCLE,
+        GRAPH_EMPTY,
+        GRAPH_TASK_MISMATCH,
+        GRAPH_TOO_LARGE,
+        HEADER_INVALID,
+        HLO_MALFORMED,
+        HOST_INVALID,
+        INDEX_OUT_OF_RANGE,
+        INSTRUCTION_TOO_LARGE,
+        LAYOUT_INVALID,
+        LIST_TOO_LONG,
+        MODEL_TASK_MISMATCH,
+        MODULE_INVALID,
+        MODULE_REQUIRED,
+        NESTING_TOO_DEEP,
+        NODE_NOT_CONFIGURABLE,
+        NODE_SET_TWICE,
+        NOTHING_TO_CONFIGURE,
+        PARTIAL_UNSUPPORTED,
+        PROGRAM_NOT_PREPARED,
         // Becomes `CANCELLED` behind tonic: see `transport`.
-        RequestBroken "REQUEST_BROKEN",
-        RequestMalformed "REQUEST_MALFORMED",
-        SourceUnsupported "SOURCE_UNSUPPORTED",
-        StreamTooLong "STREAM_TOO_LONG",
-        TensorTooLarge "TENSOR_TOO_LARGE",
-        TooManyConfigs "TOO_MANY_CONFIGS",
-        TooManyConfigEntries "TOO_MANY_CONFIG_ENTRIES",
-        TooManyEdges "TOO_MANY_EDGES",
-        TooManyMeasurements "TOO_MANY_MEASUREMENTS",
-        TooManyNodes "TOO_MANY_NODES",
-        TooManyRows "TOO_MANY_ROWS",
-        UnknownCallee "UNKNOWN_CALLEE",
-        UnknownNode "UNKNOWN_NODE",
-        UnknownOperand "UNKNOWN_OPERAND",
-        ValueOutOfRange "VALUE_OUT_OF_RANGE",
-        WrongCount "WRONG_COUNT",
+        REQUEST_BROKEN,
+        REQUEST_MALFORMED,
+        SOURCE_UNSUPPORTED,
+        STREAM_TOO_LONG,
+        TENSOR_TOO_LARGE,
+        TOO_MANY_CONFIGS,
+        TOO_MANY_CONFIG_ENTRIES,
+        TOO_MANY_EDGES,
+        TOO_MANY_MEASUREMENTS,
+        TOO_MANY_NODES,
+        TOO_MANY_ROWS,
+        UNKNOWN_CALLEE,
+        UNKNOWN_NODE,
+        UNKNOWN_OPERAND,
+        VALUE_OUT_OF_RANGE,
+        WRONG_COUNT,
     }
     NotFound {
-        FeatureSetUnknown "FEATURE_SET_UNKNOWN",
-        ModelNotFound "MODEL_NOT_FOUND",
-        ServiceUnknown "SERVICE_UNKNOWN",
+        FEATURE_SET_UNKNOWN,
+        MODEL_NOT_FOUND,
+        SERVICE_UNKNOWN,
     }
     PermissionDenied {
-        HostNotAllowed "HOST_NOT_ALLOWED",
-        ScopeMissing "SCOPE_MISSING",
+        HOST_NOT_ALLOWED,
+        SCOPE_MISSING,
     }
     ResourceExhausted {
-        ClientLimit "CLIENT_LIMIT",
-        MeasurementsFull "MEASUREMENTS_FULL",
-        MemoryFull "MEMORY_FULL",
-        MessageTooLarge "MESSAGE_TOO_LARGE",
-        Overloaded "OVERLOADED",
-        QueueFull "QUEUE_FULL",
-        StreamAhead "STREAM_AHEAD",
+        CLIENT_LIMIT,
+        MEASUREMENTS_FULL,
+        MEMORY_FULL,
+        MESSAGE_TOO_LARGE,
+        OVERLOADED,
+        QUEUE_FULL,
+        STREAM_AHEAD,
     }
     Unauthenticated {
-        TokenMissing "TOKEN_MISSING",
-        TokenUnknown "TOKEN_UNKNOWN",
+        TOKEN_MISSING,
+        TOKEN_UNKNOWN,
     }
     Unavailable {
-        MeasurementsFailed "MEASUREMENTS_FAILED",
-        Stopping "STOPPING",
+        MEASUREMENTS_FAILED,
+        STOPPING,
     }
     // gRPC has no code for what HTTP alone would refuse. The forms for JSON find the HTTP status by the reason.
     Unimplemented {
-        CompressionUnsupported "COMPRESSION_UNSUPPORTED",
-        ContentTypeUnsupported "CONTENT_TYPE_UNSUPPORTED",
-        HttpMethodUnsupported "HTTP_METHOD_UNSUPPORTED",
-        HttpVersionUnsupported "HTTP_VERSION_UNSUPPORTED",
-        MethodUnknown "METHOD_UNKNOWN",
+        COMPRESSION_UNSUPPORTED,
+        CONTENT_TYPE_UNSUPPORTED,
+        HTTP_METHOD_UNSUPPORTED,
+        HTTP_VERSION_UNSUPPORTED,
+        METHOD_UNKNOWN,
     }
 }
 
@@ -188,10 +183,11 @@ mod tests {
             // A row without a code has that of the row above.
             code = quoted(cells[1]).next().unwrap_or(code);
             for name in quoted(cells[2]) {
-                let reason =
-                    Reason::named(name).unwrap_or_else(|| unreachable!("{name} is no reason"));
+                let mut all = ALL.into_iter();
+                let reason = all.find(|reason| reason.name() == name);
+                let reason = reason.unwrap_or_else(|| unreachable!("{name} is no reason"));
                 // It becomes `CANCELLED` behind tonic.
-                if reason != Reason::RequestBroken {
+                if reason != Reason::REQUEST_BROKEN {
                     assert_eq!(code, code_name(reason.code()), "the code of {name}");
                 }
                 explained.insert(name);

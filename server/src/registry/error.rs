@@ -22,31 +22,31 @@ refusals! {
     #[derive(Clone, Debug, thiserror::Error)]
     pub enum AdminError {
         #[error("the model folder has no model `{0}`")]
-        UnknownModel(name: String) => ModelNotFound,
+        UnknownModel(name: String) => MODEL_NOT_FOUND,
         #[error("the model folder has no version {1} of `{0}`")]
-        UnknownVersion(name: String, version: u64) => ModelNotFound,
+        UnknownVersion(name: String, version: u64) => MODEL_NOT_FOUND,
         #[error("version {1} of `{0}` was rejected: {2}")]
-        Rejected(name: String, version: u64, rejection: Rejection) => ModelRejected,
+        Rejected(name: String, version: u64, rejection: Rejection) => MODEL_REJECTED,
         #[error("`{0}` has no older version that could serve")]
-        NoOlderVersion(name: String) => NoOlderVersion,
+        NoOlderVersion(name: String) => NO_OLDER_VERSION,
         #[error(
             "version {1} of `{0}` serves every graph already; pin another version before you make this one the canary"
         )]
-        ServesAlready(name: String, version: u64) => ServesAlready.at("version"),
+        ServesAlready(name: String, version: u64) => SERVES_ALREADY.at("version"),
         #[error("no version of `{0}` serves, so there cannot be a canary")]
-        NothingServes(name: String) => NothingServes,
+        NothingServes(name: String) => NOTHING_SERVES,
         #[error("this change of `{0}` was not made: a later change superseded it")]
-        Superseded(name: String) => Overtaken,
+        Superseded(name: String) => OVERTAKEN,
         #[error(transparent)]
-        Policy(#[from] error: PolicyError) => PolicyNotKept,
+        Policy(#[from] error: PolicyError) => POLICY_NOT_KEPT,
         #[error(transparent)]
         Scan(#[from] error: ScanError) => match error {
-            ScanError::Policy(_) => PolicyNotKept,
-            ScanError::Folder(_) => ModelsUnreadable,
+            ScanError::Policy(_) => POLICY_NOT_KEPT,
+            ScanError::Folder(_) => MODELS_UNREADABLE,
         },
         #[error("the server failed while it made the change; its log says where")]
-        Failed => WorkerFailed,
+        Failed => WORKER_FAILED,
         #[error("the server is stopping")]
-        Stopping => Stopping,
+        Stopping => STOPPING,
     }
 }

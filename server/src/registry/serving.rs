@@ -319,13 +319,13 @@ refusals! {
     #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
     pub enum SelectError {
         #[error("{0}")]
-        NotFound(words: String) => ModelNotFound,
+        NotFound(words: String) => MODEL_NOT_FOUND,
         #[error("{0}")]
-        UnknownFeatureSet(words: String) => FeatureSetUnknown.at("graph.feature_graph.feature_set"),
+        UnknownFeatureSet(words: String) => FEATURE_SET_UNKNOWN.at("graph.feature_graph.feature_set"),
         #[error("{0}")]
-        OtherFeatureSet(words: String) => FeatureSetMismatch.at("model"),
+        OtherFeatureSet(words: String) => FEATURE_SET_MISMATCH.at("model"),
         #[error("{0}")]
-        WrongTask(words: String) => ModelTaskMismatch.at("model"),
+        WrongTask(words: String) => MODEL_TASK_MISMATCH.at("model"),
     }
 }
 

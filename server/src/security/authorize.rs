@@ -26,16 +26,16 @@ refusals! {
     #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
     pub enum TokenError {
         #[error("the call has no token; send one in the header authorization, as Bearer TOKEN")]
-        Missing => TokenMissing,
+        Missing => TOKEN_MISSING,
         // The message does not repeat the header, because it may hold a secret.
         #[error("the header authorization is not of the form Bearer TOKEN, or is sent twice")]
-        Unreadable => TokenMissing,
+        Unreadable => TOKEN_MISSING,
         #[error("the server does not know this token; it may have been replaced")]
-        Unknown => TokenUnknown,
+        Unknown => TOKEN_UNKNOWN,
         #[error("the token of `{name}` lacks the scope `{scope}`, which this call needs")]
-        ScopeMissing { name: String, scope: Scope } => ScopeMissing,
+        ScopeMissing { name: String, scope: Scope } => SCOPE_MISSING,
         #[error("the server has no method {path}")]
-        UnknownMethod { path: String } => MethodUnknown,
+        UnknownMethod { path: String } => METHOD_UNKNOWN,
     }
 }
 

@@ -40,7 +40,9 @@ const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 impl TlsFiles {
     /// Returns the files that settings name; `None` if they name none.
-    pub(super) fn of(settings: &SecuritySettings) -> Result<Option<Self>, CredentialError> {
+    pub(super) fn from_settings(
+        settings: &SecuritySettings,
+    ) -> Result<Option<Self>, CredentialError> {
         let needs = |given, missing| Err(CredentialError(format!("{given} needs {missing}")));
         let client_ca = settings.tls_client_ca.0.clone();
         match (

@@ -25,7 +25,7 @@ impl Credentials {
         settings: &SecuritySettings,
         metrics: &Arc<Metrics>,
     ) -> Result<Self, CredentialError> {
-        let files = TlsFiles::of(settings)?;
+        let files = TlsFiles::from_settings(settings)?;
         let tokens = settings.tokens.0.clone().map(TokenFile);
         let credentials = Self {
             mutual: files.as_ref().is_some_and(TlsFiles::is_mutual),

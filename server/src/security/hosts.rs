@@ -15,28 +15,20 @@ pub struct AllowedHosts {
     allows_all: bool,
 }
 
-/// The text is neither a list of names nor `*` nor `off`.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error(
-    "expected names of hosts without ports, such as hlorank.example.com,*.svc.cluster.local, or `*` for all of them, or `off`; \
-     {0:?} is none"
-)]
-pub struct NoHosts(String);
-
 refusals! {
     /// Why a request is refused for the host that it names.
     #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
     pub enum HostError {
         #[error("the request has no header host; HTTP/1.1 requires one, such as localhost:7070")]
-        Missing => HostInvalid.at("host"),
+        Missing => HOST_INVALID.at("host"),
         #[error("host is {found:?}, expected one name or address with or without a port, such as localhost:7070")]
-        Invalid { found: String } => HostInvalid.at("host"),
+        Invalid { found: String } => HOST_INVALID.at("host"),
         #[error(
             "the server does not answer calls to the host {found:?}: calls need no credentials, and any web page could send \
              them under a name of its own; call the server by its address or as localhost, or add the name to \
              --allowed-hosts"
         )]
-        NotAllowed { found: String } => HostNotAllowed.at("host"),
+        NotAllowed { found: String } => HOST_NOT_ALLOWED.at("host"),
     }
 }
 
@@ -172,9 +164,9 @@ fn without_port(sent: &str) -> Option<&str> {
 }
 
 impl FromStr for AllowedHosts {
-    type Err = NoHosts;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, NoHosts> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let mut hosts = Self::default();
         if text == "off" {
             return Ok(hosts);
@@ -188,7 +180,12 @@ impl FromStr for AllowedHosts {
                 Some(Host::Name(read)) if !name.contains(':') => {
                     hosts.names.push(format!("{dot}{read}"));
                 }
-                _ => return Err(NoHosts(part.to_owned())),
+                _ => {
+                    return Err(format!(
+                        "expected names of hosts without ports, such as hlorank.example.com,*.svc.cluster.local, or `*` for \
+                         all of them, or `off`; {part:?} is none"
+                    ));
+                }
             }
         }
         Ok(hosts)

@@ -13,15 +13,14 @@ mod tokens;
 mod trusted_proxies;
 mod watched;
 
-pub use crate::file_or_off::FileOrOff;
 pub(crate) use activity::{ConnectionActivity, CountedCall};
 pub(crate) use authorize::TokenCheck;
 pub use authorize::TokenError;
 pub(crate) use connection::Connection;
 pub(crate) use credentials::Credentials;
 pub(crate) use gate::ConnectionGate;
-pub use hosts::{AllowedHosts, HostError, NoHosts};
+pub use hosts::{AllowedHosts, HostError};
 pub use settings::SecuritySettings;
 pub(crate) use slots::{Eviction, Slot};
-pub use trusted_proxies::{NoNetworks, TrustedProxies};
+pub use trusted_proxies::TrustedProxies;
 pub use watched::CredentialError;

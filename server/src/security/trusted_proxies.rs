@@ -12,11 +12,6 @@ use ipnet::IpNet;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedProxies(Vec<IpNet>);
 
-/// The text is neither a list of networks nor `off`.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("expected networks or addresses, such as 10.0.0.0/8,fd00::/8, or `off`; {0:?} is neither")]
-pub struct NoNetworks(String);
-
 /// Header in which each proxy appends the address of the client that connected to it.
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
@@ -62,18 +57,17 @@ fn address(entry: &str) -> Option<IpAddr> {
 }
 
 impl FromStr for TrustedProxies {
-    type Err = NoNetworks;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, NoNetworks> {
+    fn from_str(text: &str) -> Result<Self, String> {
         if text == "off" {
             return Ok(Self::default());
         }
         let network = |part: &str| {
             let single = || part.parse::<IpAddr>().ok().map(IpNet::from);
-            part.parse::<IpNet>()
-                .ok()
-                .or_else(single)
-                .ok_or_else(|| NoNetworks(part.to_owned()))
+            part.parse::<IpNet>().ok().or_else(single).ok_or_else(|| {
+                format!("expected networks or addresses, such as 10.0.0.0/8,fd00::/8, or `off`; {part:?} is neither")
+            })
         };
         text.split(',')
             .map(|part| network(part.trim()))

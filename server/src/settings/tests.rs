@@ -84,11 +84,11 @@ fn the_long_help_has_the_variable_and_the_default_of_every_option() {
 fn admin_calls_are_off_unless_enabled() {
     let settings =
         |arguments: &[&str]| Settings::try_parse_from([&["hlorank-server"], arguments].concat());
-    assert_eq!(settings(&[]).unwrap().admin_listen, AddressOrOff(None));
+    assert_eq!(settings(&[]).unwrap().admin_listen, OrOff(None));
     let enabled = settings(&["--admin-listen", "127.0.0.1:7072"])
         .unwrap()
         .admin_listen;
-    assert_eq!(enabled, AddressOrOff(Some(([127, 0, 0, 1], 7072).into())));
+    assert_eq!(enabled, OrOff(Some(Address(([127, 0, 0, 1], 7072).into()))));
     assert!(
         settings(&["--admin-listen", "7072"])
             .unwrap_err()
@@ -129,7 +129,7 @@ fn a_model_that_the_settings_name_is_required() {
 fn the_server_listens_on_loopback_by_default() {
     let settings = Settings::try_parse_from(["hlorank-server"]).unwrap();
     assert!(settings.listen.0.ip().is_loopback());
-    assert!(settings.metrics_listen.0.unwrap().ip().is_loopback());
+    assert!(settings.metrics_listen.0.unwrap().0.ip().is_loopback());
     assert_eq!(settings.limits.limits(), Limits::default());
 }
 

@@ -12,77 +12,29 @@ use std::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DefaultModels(pub Vec<(String, String)>);
 
-/// The text is no list of tasks or feature sets and their models.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error(
-    "expected TASK=MODEL or SET=MODEL, separated by commas and each task and set once, or `none`"
-)]
-pub struct NoDefaultModels;
-
 /// Address and port of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address(pub SocketAddr);
 
-/// Address and port of a listener, or `off`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddressOrOff(pub Option<SocketAddr>);
-
-/// Why a text is no address of a listener.
-#[derive(Debug, thiserror::Error)]
-pub enum NoAddress {
-    /// The text does not have the form of an address with a port.
-    #[error(
-        "expected an address or a host name with a port, such as 127.0.0.1:{0}, localhost:{0} or [::1]:{0}{1}"
-    )]
-    Form(u16, &'static str),
-    /// The host name has no address.
-    #[error("the host name `{host}` has no address: {source}")]
-    Host {
-        /// The name.
-        host: String,
-        /// The error of the system.
-        source: io::Error,
-    },
-}
-
 impl FromStr for Address {
-    type Err = NoAddress;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, NoAddress> {
-        read_address(text, || {
-            NoAddress::Form(7070, "; 0.0.0.0:7070 is every IPv4 address")
-        })
-        .map(Self)
-    }
-}
-
-impl FromStr for AddressOrOff {
-    type Err = NoAddress;
-
-    fn from_str(text: &str) -> Result<Self, NoAddress> {
-        if text == "off" {
-            return Ok(Self(None));
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(address) = text.parse() {
+            return Ok(Self(address));
         }
-        read_address(text, || NoAddress::Form(7071, ", or `off`"))
-            .map(|address| Self(Some(address)))
+        let expected = "expected an address or a host name with a port, such as localhost:7070, [::1]:7070, or 0.0.0.0:7070 for \
+                        every IPv4 address";
+        let (host, port) = text.rsplit_once(':').ok_or(expected)?;
+        let port: u16 = port.parse().map_err(|_| expected)?;
+        let is_name =
+            |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_');
+        if host.is_empty() || !host.chars().all(is_name) {
+            return Err(expected.to_owned());
+        }
+        let address = look_up(host, port).map(Self);
+        address.map_err(|error| format!("the host name `{host}` has no address: {error}"))
     }
-}
-
-fn read_address(text: &str, no_form: impl Fn() -> NoAddress) -> Result<SocketAddr, NoAddress> {
-    if let Ok(address) = text.parse() {
-        return Ok(address);
-    }
-    let (host, port) = text.rsplit_once(':').ok_or_else(&no_form)?;
-    let port: u16 = port.parse().map_err(|_| no_form())?;
-    let is_name =
-        |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_');
-    if host.is_empty() || !host.chars().all(is_name) {
-        return Err(no_form());
-    }
-    look_up(host, port).map_err(|source| NoAddress::Host {
-        host: host.to_owned(),
-        source,
-    })
 }
 
 /// Returns an address of a host name: the first IPv4 address, because clients try that of `localhost`, or else the first.
@@ -94,21 +46,21 @@ fn look_up(host: &str, port: u16) -> io::Result<SocketAddr> {
 }
 
 impl FromStr for DefaultModels {
-    type Err = NoDefaultModels;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, NoDefaultModels> {
+    fn from_str(text: &str) -> Result<Self, &'static str> {
         if text == "none" {
             return Ok(Self::default());
         }
+        let expected = "expected TASK=MODEL or SET=MODEL, separated by commas and each task and set once, or `none`";
         let mut models = BTreeMap::new();
         for pair in text.split(',') {
             // A set may have `=` in its name, a folder of models has not.
-            let (set, model) = pair.rsplit_once('=').ok_or(NoDefaultModels)?;
-            let is_new = models
-                .insert(set.trim().to_owned(), model.trim().to_owned())
-                .is_none();
-            if set.trim().is_empty() || model.trim().is_empty() || !is_new {
-                return Err(NoDefaultModels);
+            let (set, model) = pair.rsplit_once('=').ok_or(expected)?;
+            let (set, model) = (set.trim(), model.trim());
+            let known = models.insert(set.to_owned(), model.to_owned());
+            if set.is_empty() || model.is_empty() || known.is_some() {
+                return Err(expected);
             }
         }
         Ok(Self(models.into_iter().collect()))
@@ -132,6 +84,7 @@ pub(super) fn factor(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::or_off::OrOff;
 
     #[test]
     fn default_models_are_a_list() {
@@ -149,10 +102,10 @@ mod tests {
 
     #[test]
     fn a_listener_has_an_address_a_host_name_or_is_off() {
-        let listener = |text: &str| text.parse::<AddressOrOff>();
-        assert_eq!(listener("off").unwrap(), AddressOrOff(None));
+        let listener = |text: &str| text.parse::<OrOff<Address>>();
+        assert_eq!(listener("off").unwrap(), OrOff(None));
         for text in ["127.0.0.1:0", "[::1]:9000"] {
-            assert_eq!(listener(text).unwrap().0.unwrap().to_string(), text);
+            assert_eq!(listener(text).unwrap().0.unwrap().0.to_string(), text);
         }
         assert!(
             "localhost:7655"
@@ -174,20 +127,20 @@ mod tests {
             "127.0.0.1:70000",
             "",
         ] {
-            let error = listener(wrong).unwrap_err().to_string();
+            let error = listener(wrong).unwrap_err();
             assert!(
-                error.contains("localhost:7071 or [::1]:7071, or `off`"),
+                error.ends_with("every IPv4 address; `off` disables it"),
                 "{wrong}: {error}"
             );
-            let error = wrong.parse::<Address>().unwrap_err().to_string();
+            let error = wrong.parse::<Address>().unwrap_err();
             assert!(
-                error.ends_with("0.0.0.0:7070 is every IPv4 address"),
+                error.ends_with(
+                    "localhost:7070, [::1]:7070, or 0.0.0.0:7070 for every IPv4 address"
+                ),
                 "{wrong}: {error}"
             );
         }
-        let error = listener("no-such-host.invalid:7071")
-            .unwrap_err()
-            .to_string();
+        let error = listener("no-such-host.invalid:7071").unwrap_err();
         assert!(
             error.starts_with("the host name `no-such-host.invalid` has no address"),
             "{error}"

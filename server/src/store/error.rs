@@ -59,26 +59,26 @@ refusals! {
     #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
     pub enum StoreError {
         #[error("the server keeps no measurements; start it with --measurements PATH")]
-        Off => MeasurementsOff,
+        Off => MEASUREMENTS_OFF,
         #[error(
             "measurement {index} has the id of an earlier one of this configuration, with another outcome; give every \
              measurement an id of its own"
         )]
-        Changed { index: usize } => MeasurementChanged.at("ids"),
+        Changed { index: usize } => MEASUREMENT_CHANGED.at("ids"),
         #[error(
             "the store holds {held} bytes, the maximum is {limit}, and this report needs {needed} more; delete measurements \
              of targets that are no longer used with DeleteMeasurements, or raise --max-measurements-bytes on the server"
         )]
         Full { held: u64, needed: u64, limit: u64 }
-            => MeasurementsFull.limit("--max-measurements-bytes").found(held.saturating_add(*needed)).allowed(limit),
+            => MEASUREMENTS_FULL.limit("--max-measurements-bytes").found(held.saturating_add(*needed)).allowed(limit),
         #[error(
             "the measurements of `{reporter}` would take {found} bytes of the store, and one client may hold at most three \
              times what remains free, {allowed} bytes now; delete measurements that are no longer used with \
              DeleteMeasurements, or raise --max-measurements-bytes on the server"
         )]
-        ShareFull { reporter: String, found: u64, allowed: u64 } => MeasurementsFull.limit("--max-measurements-bytes").found(found).allowed(allowed),
+        ShareFull { reporter: String, found: u64, allowed: u64 } => MEASUREMENTS_FULL.limit("--max-measurements-bytes").found(found).allowed(allowed),
         #[error("the store of measurements failed: {0}; the server's log says more")]
-        Failed(error: String) => MeasurementsFailed,
+        Failed(error: String) => MEASUREMENTS_FAILED,
     }
 }
 

@@ -23,7 +23,7 @@ use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Uri};
 use uuid::Uuid;
 
-use super::{TraceSettings, settings::variable};
+use super::{Collector, TraceSettings, settings::variable};
 
 /// Creates spans, and sends the sampled ones if a collector is configured.
 pub(crate) struct Tracing(SdkTracerProvider);
@@ -33,9 +33,9 @@ pub(crate) struct Tracing(SdkTracerProvider);
 #[error("{0}")]
 pub struct SpansError(String);
 
-/// A collector, which may be unreachable.
+/// Sends spans to a collector, which may be unreachable.
 #[derive(Debug)]
-struct Collector {
+struct CollectorExporter {
     address: Uri,
     exporter: SpanExporter,
     lost: Mutex<LostSpans>,
@@ -78,7 +78,7 @@ impl Tracing {
     /// Without a collector, calls still have trace ids for the log.
     pub(crate) fn start(settings: &TraceSettings) -> Result<Self, SpansError> {
         let builder = SdkTracerProvider::builder();
-        let Some(address) = settings.otlp_endpoint.0.clone() else {
+        let Some(Collector(address)) = settings.otlp_endpoint.0.clone() else {
             return Ok(Self(builder.with_sampler(Sampler::AlwaysOff).build()));
         };
         let authorities = variable(AUTHORITIES).map(PathBuf::from);
@@ -93,7 +93,7 @@ impl Tracing {
         let builder = builder
             .with_sampler(Sampler::ParentBased(Box::new(ratio)))
             .with_resource(resource())
-            .with_batch_exporter(Collector {
+            .with_batch_exporter(CollectorExporter {
                 address,
                 exporter,
                 lost: Mutex::default(),
@@ -136,7 +136,7 @@ fn resource() -> Resource {
         .build()
 }
 
-impl Collector {
+impl CollectorExporter {
     /// Counts lost spans, and logs them at most once per [`LOST_SPANS_INTERVAL`].
     fn lost(&self, spans: usize, error: &OTelSdkError) {
         let mut lost = self.lost.lock();
@@ -196,7 +196,7 @@ fn read_authorities(path: &Path) -> Result<Certificate, SpansError> {
     }
 }
 
-impl opentelemetry_sdk::trace::SpanExporter for Collector {
+impl opentelemetry_sdk::trace::SpanExporter for CollectorExporter {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let spans = batch.len();
         if let Err(error) = self.exporter.export(batch).await {

@@ -29,30 +29,6 @@ pub enum LogFormat {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFilter(String);
 
-/// Why a text is no filter of log lines.
-#[derive(Debug, thiserror::Error)]
-pub enum NoLogFilter {
-    /// A directive that is neither a level nor a module with a level.
-    #[error(
-        "`{directive}` is no level; expected off, error, warn, info, debug or trace, or MODULE=LEVEL, such as `info,h2=debug`"
-    )]
-    NoLevel {
-        /// The directive.
-        directive: String,
-    },
-    /// A module whose name no line can have.
-    #[error(
-        "`{module}` is no module, whose names have `_` in place of `-`, such as `hlorank_server`"
-    )]
-    NoModule {
-        /// The module.
-        module: String,
-    },
-    /// A directive that tracing cannot read.
-    #[error("expected tracing's directives, such as `info,h2=debug`: {0}")]
-    Directive(#[from] ParseError),
-}
-
 /// Keeps the log writer running. Dropping it waits at most one second for lines that are not written yet.
 pub struct Logging {
     lost: Arc<LostLines>,
@@ -189,37 +165,38 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
 }
 
 impl FromStr for LogFilter {
-    type Err = NoLogFilter;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, NoLogFilter> {
-        text.split(',').try_for_each(check)?;
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.split(',').map(str::trim).try_for_each(check)?;
         // A filter of tracing cannot be cloned, so the text is kept, and the filter is built again
         // when it is used.
-        EnvFilter::try_new(text)?;
-        Ok(Self(text.to_owned()))
+        match EnvFilter::try_new(text) {
+            Ok(_) => Ok(Self(text.to_owned())),
+            Err(error) => Err(format!(
+                "expected tracing's directives, such as `info,h2=debug`: {error}"
+            )),
+        }
     }
 }
 
 /// Checks a directive for what tracing accepts, though no line can match it: a word that is no level is to tracing a module
 /// of which every line is printed, so that `warning` would hide all lines of the server.
-fn check(directive: &str) -> Result<(), NoLogFilter> {
-    let directive = directive.trim();
-    let is_level = LEVELS
-        .iter()
-        .any(|level| directive.eq_ignore_ascii_case(level));
+fn check(directive: &str) -> Result<(), String> {
+    let is_level = |level: &&str| directive.eq_ignore_ascii_case(level);
     let (module, has_level) = match directive.split_once(['=', '[']) {
         Some((module, _)) => (module, directive.contains('=')),
-        None => (directive, is_level),
+        None => (directive, LEVELS.iter().any(is_level)),
     };
     if !has_level {
-        return Err(NoLogFilter::NoLevel {
-            directive: directive.to_owned(),
-        });
+        return Err(format!(
+            "`{directive}` is no level; expected off, error, warn, info, debug or trace, or MODULE=LEVEL, such as `info,h2=debug`"
+        ));
     }
     if module.contains('-') {
-        return Err(NoLogFilter::NoModule {
-            module: module.to_owned(),
-        });
+        return Err(format!(
+            "`{module}` is no module, whose names have `_` in place of `-`, such as `hlorank_server`"
+        ));
     }
     Ok(())
 }
@@ -255,7 +232,7 @@ mod tests {
             "info,h2",
             "hlorank_server",
         ] {
-            let error = text.parse::<LogFilter>().unwrap_err().to_string();
+            let error = text.parse::<LogFilter>().unwrap_err();
             assert!(
                 error.contains("is no level; expected off, error, warn"),
                 "{text}: {error}"

@@ -30,7 +30,7 @@ pub(crate) async fn observe(
     request: Request,
     next: Next,
 ) -> Response {
-    let id = RequestId::of(request.headers());
+    let id = RequestId::from_headers(request.headers());
     let method = observer.metrics.methods.get(request.uri().path());
     let mut call = method.map(|method| Call::new(&observer, method, &id, &request));
     let request = match &call {

@@ -17,7 +17,7 @@ const MAX_BYTES: usize = 128;
 
 impl RequestId {
     /// Returns the id that the client sent, if it is visible ASCII and not too long, and a new id otherwise.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let sent = headers.get(HEADER).filter(|id| is_valid(id.as_bytes()));
         Self(sent.cloned().unwrap_or_else(new_id))
     }
@@ -68,7 +68,7 @@ mod tests {
 
     fn of(given: &[u8]) -> String {
         let headers = HeaderMap::from_iter([(HEADER, HeaderValue::from_bytes(given).unwrap())]);
-        RequestId::of(&headers).as_str().to_owned()
+        RequestId::from_headers(&headers).as_str().to_owned()
     }
 
     #[test]
@@ -90,8 +90,11 @@ mod tests {
         ] {
             assert!(Uuid::parse_str(&of(id)).is_ok(), "{id:?}");
         }
-        let made = RequestId::of(&HeaderMap::new());
-        assert_ne!(made.as_str(), RequestId::of(&HeaderMap::new()).as_str());
+        let made = RequestId::from_headers(&HeaderMap::new());
+        assert_ne!(
+            made.as_str(),
+            RequestId::from_headers(&HeaderMap::new()).as_str()
+        );
     }
 
     #[test]

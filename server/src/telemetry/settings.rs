@@ -1,7 +1,9 @@
 use std::{env, ffi::OsString, str::FromStr, sync::LazyLock};
 
 use clap::Args;
-use http::{Uri, uri::Scheme};
+use http::Uri;
+
+use crate::or_off::OrOff;
 
 /// Settings of traces.
 #[derive(Clone, Debug, Args)]
@@ -11,13 +13,13 @@ pub struct TraceSettings {
     /// It speaks OTLP/gRPC, such as `http://127.0.0.1:4317`, or https:// for TLS; `off` sends none. The default is the
     /// value of `OTEL_EXPORTER_OTLP_ENDPOINT`, if that is set. `OTEL_EXPORTER_OTLP_CERTIFICATE` names a PEM file of authorities,
     /// one of which must have signed the certificate of a collector at https://; otherwise those of the system are trusted.
-    #[arg(long, env = "HLORANK_OTLP_ENDPOINT", value_name = "URL", default_value = ENDPOINT.as_str())]
-    pub otlp_endpoint: CollectorOrOff,
+    #[arg(long, value_name = "URL", default_value = ENDPOINT.as_str())]
+    pub otlp_endpoint: OrOff<Collector>,
 
     /// Fraction of the new traces that are sent, 0 to 1
     ///
     /// It applies to traces that begin at this server; for other traces the client decides.
-    #[arg(long, env = "HLORANK_TRACE_SAMPLE_RATIO", value_name = "RATIO", default_value_t = 1.0, value_parser = ratio)]
+    #[arg(long, value_name = "RATIO", default_value_t = 1.0, value_parser = ratio)]
     pub trace_sample_ratio: f64,
 }
 
@@ -45,36 +47,24 @@ pub(crate) fn ratio(text: &str) -> Result<f64, String> {
     ratio.ok_or_else(|| "expected a number from 0 to 1, such as 0.01".to_owned())
 }
 
-/// URL of a collector, or `off`.
+/// URL of a collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CollectorOrOff(pub Option<Uri>);
+pub struct Collector(pub Uri);
 
-/// The text is neither the URL of a collector nor `off`.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error(
-    "expected http:// or https://, a host and a port without a path, such as http://127.0.0.1:4317, or `off`"
-)]
-pub struct NoCollector;
+impl FromStr for Collector {
+    type Err = &'static str;
 
-impl FromStr for CollectorOrOff {
-    type Err = NoCollector;
-
-    fn from_str(text: &str) -> Result<Self, NoCollector> {
-        if text == "off" {
-            return Ok(Self(None));
-        }
-        let uri: Uri = text.parse().map_err(|_| NoCollector)?;
-        let has_scheme = [&Scheme::HTTP, &Scheme::HTTPS]
-            .into_iter()
-            .any(|scheme| uri.scheme() == Some(scheme));
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let uri = text.parse::<Uri>().ok();
         // OTLP over gRPC has a path of its own, so a URL with another one is that of a collector
         // over HTTP.
-        let is_address = has_scheme && uri.path() == "/" && uri.query().is_none();
-        if is_address {
-            Ok(Self(Some(uri)))
-        } else {
-            Err(NoCollector)
-        }
+        let is_address = |uri: &Uri| {
+            let has_scheme = matches!(uri.scheme_str(), Some("http" | "https"));
+            has_scheme && uri.path() == "/" && uri.query().is_none()
+        };
+        uri.filter(is_address).map(Self).ok_or(
+            "expected http:// or https://, a host and a port without a path, such as http://127.0.0.1:4317",
+        )
     }
 }
 
@@ -84,29 +74,27 @@ mod tests {
 
     #[test]
     fn a_collector_has_an_address_with_or_without_tls_or_is_off() {
-        let collector = |url: &str| url.parse::<CollectorOrOff>();
+        let collector = |url: &str| url.parse::<OrOff<Collector>>();
         for url in [
             "http://collector.example:4317",
             "https://collector.example:4317/",
         ] {
-            let found = collector(url).unwrap().0.unwrap();
+            let Collector(found) = collector(url).unwrap().0.unwrap();
             assert_eq!(
                 found.authority().unwrap().as_str(),
                 "collector.example:4317"
             );
         }
-        assert_eq!(collector("off").unwrap(), CollectorOrOff(None));
+        assert_eq!(collector("off").unwrap(), OrOff(None));
         for wrong in [
             "",
             "collector:4317",
             "grpc://collector:4317",
             "http://collector:4318/v1/traces",
         ] {
+            let refused = collector(wrong).unwrap_err();
             assert!(
-                collector(wrong)
-                    .unwrap_err()
-                    .to_string()
-                    .contains("or `off`"),
+                refused.ends_with("127.0.0.1:4317; `off` disables it"),
                 "{wrong}"
             );
         }

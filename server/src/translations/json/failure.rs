@@ -40,8 +40,9 @@ struct Detail<'a> {
 pub(super) fn failure(status: &Status) -> Response {
     let details = status.get_error_details();
     let reason = details.error_info().map(|info| &*info.reason);
-    let http = reason.and_then(http_status);
-    let http = http.unwrap_or_else(|| status_of(status.code()));
+    let mut own = HTTP_STATUSES.into_iter();
+    let own = own.find(|(own, _)| reason == Some(own.name()));
+    let http = own.map_or_else(|| status_of(status.code()), |(_, http)| http);
     let retry = details.retry_info().and_then(|retry| retry.retry_delay);
     let violations = details.bad_request().into_iter();
     let violations = violations.flat_map(|bad| &bad.field_violations);
@@ -85,18 +86,26 @@ impl<'a> Detail<'a> {
     }
 }
 
-/// Returns the HTTP status of a reason, if HTTP has a status of its own for it.
-fn http_status(reason: &str) -> Option<StatusCode> {
-    match Reason::named(reason)? {
-        Reason::HostNotAllowed => Some(StatusCode::MISDIRECTED_REQUEST),
-        Reason::CompressionUnsupported | Reason::ContentTypeUnsupported => {
-            Some(StatusCode::UNSUPPORTED_MEDIA_TYPE)
-        }
-        Reason::HttpMethodUnsupported => Some(StatusCode::METHOD_NOT_ALLOWED),
-        Reason::HttpVersionUnsupported => Some(StatusCode::HTTP_VERSION_NOT_SUPPORTED),
-        _ => None,
-    }
-}
+/// The reasons for which HTTP has a status of their own.
+const HTTP_STATUSES: [(Reason, StatusCode); 5] = [
+    (Reason::HOST_NOT_ALLOWED, StatusCode::MISDIRECTED_REQUEST),
+    (
+        Reason::COMPRESSION_UNSUPPORTED,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+    ),
+    (
+        Reason::CONTENT_TYPE_UNSUPPORTED,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+    ),
+    (
+        Reason::HTTP_METHOD_UNSUPPORTED,
+        StatusCode::METHOD_NOT_ALLOWED,
+    ),
+    (
+        Reason::HTTP_VERSION_UNSUPPORTED,
+        StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+    ),
+];
 
 /// Returns the HTTP status of a code in the Connect protocol.
 fn status_of(code: Code) -> StatusCode {
