@@ -28,9 +28,9 @@ refusals! {
     #[derive(Clone, Debug, thiserror::Error)]
     pub enum ServiceError {
         #[error("{field} is missing; {hint}")]
-        Missing { field: &'static str, hint: &'static str } => FieldMissing.at(field),
+        Missing { field: &'static str, hint: &'static str } => FIELD_MISSING.at(field),
         #[error("{field} is {found}, expected {expected}")]
-        Invalid { field: &'static str, found: String, expected: String } => FieldInvalid.at(field),
+        Invalid { field: &'static str, found: String, expected: String } => FIELD_INVALID.at(field),
         #[error(transparent)]
         Admission(#[from] error: AdmissionError) => error.refusal(),
         #[error(transparent)]
@@ -38,42 +38,42 @@ refusals! {
         #[error("batch {batch}, whose configuration 0 is number {first} of the stream: {source}")]
         Batch { batch: usize, first: usize, source: CallError } => source.refusal(),
         #[error("the header {name} is {found:?}, expected {expected}")]
-        Header { name: &'static str, found: String, expected: &'static str } => HeaderInvalid.at(name),
+        Header { name: &'static str, found: String, expected: &'static str } => HEADER_INVALID.at(name),
         #[error(transparent)]
         Host(#[from] error: HostError) => error.refusal(),
         #[error(
             "the server has no method {path}; a path is /SERVICE/METHOD, and `grpcurl -plaintext ADDRESS list SERVICE` lists \
              the methods of a service such as hlorank.v1.CostModelService"
         )]
-        UnknownMethod { path: String } => MethodUnknown,
+        UnknownMethod { path: String } => METHOD_UNKNOWN,
         #[error(
             "{path} is no method that takes JSON; streams take gRPC alone, and /openapi.json on the metrics port lists the \
              others"
         )]
-        NoJsonMethod { path: String } => MethodUnknown,
+        NoJsonMethod { path: String } => METHOD_UNKNOWN,
         #[error("the server has no service and no model of this name: {message}; ListModels lists the models")]
-        UnknownService { message: String } => ServiceUnknown,
+        UnknownService { message: String } => SERVICE_UNKNOWN,
         #[error("the request is not a readable message of this method: {found}")]
-        Unreadable { found: String } => RequestMalformed,
+        Unreadable { found: String } => REQUEST_MALFORMED,
         #[error(
             "the request is too long ({found}); send fewer configurations at a time, or raise --max-message-bytes on the server"
         )]
-        TooLong { found: String } => MessageTooLarge.limit("--max-message-bytes"),
+        TooLong { found: String } => MESSAGE_TOO_LARGE.limit("--max-message-bytes"),
         #[error("the HTTP method is {found}, but calls are POST requests")]
-        HttpMethod { found: String } => HttpMethodUnsupported,
+        HttpMethod { found: String } => HTTP_METHOD_UNSUPPORTED,
         #[error(
             "the content type is {found:?}, but calls have application/grpc or application/grpc+proto over HTTP/2, or \
              application/json in UTF-8"
         )]
-        ContentType { found: String } => ContentTypeUnsupported,
+        ContentType { found: String } => CONTENT_TYPE_UNSUPPORTED,
         #[error(
             "gRPC needs HTTP/2, but the request has {found}; calls with the content type application/json may use HTTP/1.1"
         )]
-        HttpVersion { found: String } => HttpVersionUnsupported,
+        HttpVersion { found: String } => HTTP_VERSION_UNSUPPORTED,
         #[error("no model is named `{name}`; ListModels lists them")]
-        UnknownModel { name: String } => ModelNotFound,
+        UnknownModel { name: String } => MODEL_NOT_FOUND,
         #[error("model `{name}` has no version {version}, or none that serves; ListModels lists them")]
-        UnknownVersion { name: String, version: u64 } => ModelNotFound,
+        UnknownVersion { name: String, version: u64 } => MODEL_NOT_FOUND,
         #[error(transparent)]
         Delivery(#[from] error: DeliveryError) => error.refusal(),
         #[error(transparent)]
