@@ -189,10 +189,10 @@ impl Client {
             let answer = attempt
                 .answer(attempt.replica.cost_model().report_measurements(call))
                 .await?;
-            let reported = Reported::from_answer(answer.into_inner())
+            let kept = Reported::from_answer(answer.into_inner())
                 .map_err(|invalid| attempt.invalid(invalid))?;
-            graph.set_hash(reported.graph_hash);
-            Ok(reported)
+            graph.set_hash(kept.graph_hash);
+            Ok(kept)
         };
         self.about(graph, self.timeout, report).await
     }

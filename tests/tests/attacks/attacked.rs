@@ -108,8 +108,12 @@ impl Attacked {
         attack: impl FnOnce() -> Attack,
         is_enough: impl AsyncFn(&Attack),
     ) -> Outcome {
+        let warm = answered(&self.scrape().await) + 5.0;
         let bystander = Bystander::start(self.endpoint(), PAUSE).await;
-        sleep(10 * PAUSE).await;
+        self.until("the well-behaved client is answered", |scrape| {
+            answered(scrape) >= warm
+        })
+        .await;
         reset_peak(self.server.id());
         let before = self.server.resident_bytes();
         let attack = attack();
@@ -140,6 +144,14 @@ pub(crate) fn confined(program: &Command, bytes: usize) -> Command {
     let limit = format!("ulimit -d {} && exec \"$0\" \"$@\"", bytes >> 10);
     confined.arg("-c").arg(limit).arg(program.get_program());
     confined
+}
+
+/// Number of calls that the server answered.
+fn answered(scrape: &Scrape) -> f64 {
+    let calls = scrape.samples.iter().filter(|sample| {
+        sample.name == "hlorank_requests_total" && sample.label("code") == Some("OK")
+    });
+    calls.map(|sample| sample.value).sum()
 }
 
 /// Asserts that a client that connects only now is served.

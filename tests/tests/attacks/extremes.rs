@@ -542,8 +542,9 @@ fn use_stored(form: &Form, number: u32, target: &str) -> Vec<Vec<u8>> {
 }
 
 /// A chain that each configuration cuts in three at two nodes, so that nearly all kernels differ.
-fn rank_many_kernels(number: u32) -> Vec<u8> {
-    let cuts = (0..SLOTS as u32).flat_map(|last| (0..last).map(move |first| [first, last]));
+fn rank_many_kernels(step: u32) -> Vec<u8> {
+    let slots = number(SLOTS);
+    let cuts = (0..slots).flat_map(|last| (0..last).map(move |first| [first, last]));
     let cuts: Vec<[u32; 2]> = cuts.step_by(5).collect();
     let mut base = vec![0xff; SLOTS / 8];
     base.push(0xff >> (8 - SLOTS % 8));
@@ -553,7 +554,7 @@ fn rank_many_kernels(number: u32) -> Vec<u8> {
         change_slots: cuts.concat(),
     };
     let fusions = Configs::DeltaFusionConfigs(fusions);
-    rank_request(program(number), fusions).encode_to_vec()
+    rank_request(program(step), fusions).encode_to_vec()
 }
 
 fn rank_many_columns(columns: usize, number: u32) -> Vec<u8> {

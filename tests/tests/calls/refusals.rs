@@ -145,10 +145,10 @@ fn change(request: &mut Value, path: &str, value: &Value) {
         _ if path.is_empty() => *request = value.clone(),
         Some(Value::Object(fields)) if value.is_null() => drop(fields.remove(last)),
         Some(Value::Object(fields)) => drop(fields.insert(last.to_owned(), value.clone())),
-        Some(Value::Array(list)) => {
+        Some(Value::Array(items)) => {
             let place = last.parse().unwrap();
-            list.splice(
-                place..list.len().min(place + 1),
+            items.splice(
+                place..items.len().min(place + 1),
                 (!value.is_null()).then(|| value.clone()),
             );
         }

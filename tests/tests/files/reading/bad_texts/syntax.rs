@@ -15,12 +15,11 @@ fn a_text_that_breaks_a_rule_is_refused_with_its_place() {
         .iter()
         .flat_map(|(rule, rows)| rows.iter().map(move |row| (rule, row)))
     {
-        let whole = match row["text"].as_str() {
-            Some(whole) => whole.to_owned(),
-            None => {
-                let lines = strings(&row["lines"]);
-                text(&lines.iter().map(String::as_str).collect::<Vec<_>>())
-            }
+        let whole = if let Some(whole) = row["text"].as_str() {
+            whole.to_owned()
+        } else {
+            let lines = strings(&row["lines"]);
+            text(&lines.iter().map(String::as_str).collect::<Vec<_>>())
         };
         let error = refused(&whole);
         let message = error.to_string();
