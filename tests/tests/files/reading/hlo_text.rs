@@ -32,7 +32,7 @@ impl Pair {
             })
             .map(Self::in_one_order)
             .collect();
-        assert_eq!(pairs.len(), 17);
+        assert_eq!(pairs.len(), 27);
         pairs
     }
 
