@@ -15,23 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from sources import NO_TELEMETRY, REPOSITORY
+from sources import NO_TELEMETRY, REPOSITORY, TARGET, server_program
 
 PATIENCE = 30.0  # seconds
-TARGET = REPOSITORY / "target"
 LIBRARY = TARGET / "onnxruntime/libonnxruntime.so"
 # A stream counts until it ends.
 MAX_REQUESTS = 16
 GRAPH_CACHE = "hlorank_graph_cache_requests_total"
-
-
-def server_program() -> Path:
-    """Returns the server that was built last; skips the test if there is none."""
-    built = [TARGET / profile / "hlorank-server" for profile in ("release", "debug")]
-    built = [program for program in built if program.exists()]
-    if not built:
-        pytest.skip("the programs are not built: make build")
-    return max(built, key=lambda program: program.stat().st_mtime)
 
 
 def free_ports(count: int) -> list[int]:

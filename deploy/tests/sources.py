@@ -1,11 +1,15 @@
-"""Reads the settings of the server from its source, and those that the image sets."""
+"""Reads the settings of the server from its help, and those that the image sets."""
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).parents[2]
 DEPLOY = REPOSITORY / "deploy"
+TARGET = REPOSITORY / "target"
 
 _VERSION = tomllib.loads((REPOSITORY / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 IMAGE = f"hlorank:{_VERSION}"
@@ -14,17 +18,21 @@ IMAGE = f"hlorank:{_VERSION}"
 NO_TELEMETRY = {"ORT_DISABLE_TELEMETRY": "1"}
 
 
+def server_program() -> Path:
+    """Returns the server that was built last; skips the test if there is none."""
+    built = [TARGET / profile / "hlorank-server" for profile in ("release", "debug")]
+    built = [program for program in built if program.exists()]
+    if not built:
+        pytest.skip("the programs are not built: make build")
+    return max(built, key=lambda program: program.stat().st_mtime)
+
+
 def server_settings() -> dict[str, str]:
     """Returns every variable that the server reads, with its default as text."""
-    files = (
-        "settings.rs",
-        "security/settings.rs",
-        "translations/delivery/settings.rs",
-        "telemetry/settings.rs",
-    )
-    source = "".join((REPOSITORY / "server/src" / file).read_text() for file in files)
-    setting = r'env = "(HLORANK_[A-Z_]+)".*?default_value(?:_t)? = ("[^"]*"|[^,)\n]+)'
-    return {name: default.strip('"') for name, default in re.findall(setting, source, re.DOTALL)}
+    help_text = subprocess.run(
+        [server_program(), "--help"], env={}, capture_output=True, text=True, check=True
+    ).stdout
+    return dict(re.findall(r"\[env: (HLORANK_[A-Z_]+)=?\]\s*\[default: ([^\]]*)\]", help_text))
 
 
 def dockerfile() -> list[tuple[str, str]]:

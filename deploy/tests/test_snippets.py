@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from replicas import Replica, free_ports, server_program
+from replicas import Replica, free_ports
 from snippets import Command, commands, pages, run
-from sources import REPOSITORY
+from sources import REPOSITORY, server_program
 
 ELSEWHERE = {
     "docs/bring-your-own-compiler.md": "client/python/tests/test_own_compiler.py runs it",

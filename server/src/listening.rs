@@ -83,8 +83,6 @@ impl BoundAddress {
             // option, too. A free port is chosen without the option, or two servers could be given the same.
             socket.set_reuseaddr(address.port() != 0)?;
             socket.bind(address)?;
-            // The next server can then bind the port that was chosen.
-            socket.set_reuseaddr(true)?;
             Ok(Self {
                 flag,
                 address: socket.local_addr()?,
@@ -112,7 +110,11 @@ impl Listening {
             address,
             socket,
         } = address;
-        let listen = socket.listen(CONNECTION_BACKLOG);
+        // The next server can then bind a port that was chosen. Earlier, somebody else could have been given the port until this
+        // server listens on it.
+        let listen = socket
+            .set_reuseaddr(true)
+            .and_then(|()| socket.listen(CONNECTION_BACKLOG));
         let listener = listen.map_err(|source| StartError::Listen {
             flag,
             address,

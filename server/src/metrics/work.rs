@@ -245,8 +245,9 @@ impl CacheSizes {
             CacheSize {
             bytes: recorder.gauge(
                 "hlorank_other_cache_bytes",
-                "Sizes of the other caches in bytes: of the kernels of programs before fusion, of what models computed of segments \
-                 alone, and of what was learned from the measurements of a graph and from those of other targets",
+                "Sizes of the other caches in bytes: of the kernels of programs before fusion, of what models \
+                 computed of segments alone, and of what was learned from the measurements of a graph and from those \
+                 of other targets",
                 &[("cache", cache)],
             ),
             max_bytes: recorder.gauge(

@@ -25,7 +25,7 @@ struct Reader {
     says: Option<&'static str>,
 }
 
-const HASH: &[&str] = &["graph", "hash"];
+const INSPECT: &[&str] = &["graph", "inspect"];
 const RANK: &[&str] = &[
     "rank",
     "--endpoint=http://127.0.0.1:1",
@@ -43,7 +43,7 @@ const READERS: &[Reader] = &[
     Reader {
         limit: "ratio of gzip",
         content: || gzip(io::repeat(b' ').take(256 << 20)),
-        command: HASH,
+        command: INSPECT,
         // The vector doubles: the last, and the one before it.
         bytes: 2 * (64 << 20),
         says: Some("holds more than"),
@@ -51,14 +51,14 @@ const READERS: &[Reader] = &[
     Reader {
         limit: "ratio of zstd",
         content: || zstd(0x58, 2_048),
-        command: HASH,
+        command: INSPECT,
         bytes: 2 * ANY_RATIO_BYTES + WINDOW_BYTES,
         says: Some("holds more than"),
     },
     Reader {
         limit: "window of zstd",
         content: || zstd(0xa8, 1),
-        command: HASH,
+        command: INSPECT,
         bytes: WINDOW_BYTES,
         says: Some("window is larger than 8 MiB"),
     },
@@ -68,7 +68,7 @@ const READERS: &[Reader] = &[
             let module = "HloModule m\n\nENTRY e {\n  p = f32[] parameter(0)\n}\n";
             module.repeat(10_001).into_bytes()
         },
-        command: HASH,
+        command: INSPECT,
         // As measured for text: 1.4 kB a node, and 2 bytes a byte.
         bytes: 64 << 20,
         says: None,
@@ -82,7 +82,7 @@ const READERS: &[Reader] = &[
             let first = format!("  p0 = f32[{dimensions}] parameter(0)\n");
             format!("HloModule m\n\nENTRY e {{\n{first}{lines}}}\n").into_bytes()
         },
-        command: HASH,
+        command: INSPECT,
         bytes: 16 << 20,
         says: Some("more than 64 items"),
     },
@@ -93,7 +93,7 @@ const READERS: &[Reader] = &[
             format!("HloModule m\n\nENTRY e {{\n  p = {open}f32[]{close} parameter(0)\n}}\n")
                 .into_bytes()
         },
-        command: HASH,
+        command: INSPECT,
         bytes: 16 << 20,
         says: Some("deep"),
     },
@@ -106,7 +106,7 @@ const READERS: &[Reader] = &[
             };
             single(vec![operation("parameter", 1, &[]), long])
         },
-        command: HASH,
+        command: INSPECT,
         bytes: 32 << 20,
         says: Some("at most 4194304 are allowed"),
     },
@@ -118,14 +118,14 @@ const READERS: &[Reader] = &[
                 ("node_feat", "<f4", "(0, 140)", 0),
             ])
         },
-        command: HASH,
+        command: INSPECT,
         bytes: 1 << 20,
         says: Some("more than 16777216 numbers"),
     },
     Reader {
         limit: "numbers of an array in few bytes",
         content: || npz(&[("node_opcode", "|u1", "(536870912,)", 512 << 20)]),
-        command: HASH,
+        command: INSPECT,
         bytes: 2 << 20,
         says: Some("more than 16777216 numbers"),
     },
@@ -139,7 +139,7 @@ const READERS: &[Reader] = &[
                 ("config_features", "<f4", "(1, 1, 2147483647)", 4),
             ])
         },
-        command: HASH,
+        command: INSPECT,
         bytes: 1 << 20,
         says: Some("config_features"),
     },

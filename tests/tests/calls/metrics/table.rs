@@ -6,7 +6,7 @@ use hlorank_proto::methods::METHODS;
 use hlorank_tests::prelude::*;
 
 /// Metrics that are not zero before traffic, except those of the process and the models.
-const SET_AT_START: [&str; 7] = [
+const SET_AT_START: [&str; 8] = [
     "hlorank_build_info",
     "hlorank_compute_threads",
     "hlorank_embedding_cache_max_bytes",
@@ -14,6 +14,7 @@ const SET_AT_START: [&str; 7] = [
     "hlorank_max_call_bytes",
     "hlorank_max_queued_nodes",
     "hlorank_max_requests",
+    "hlorank_other_cache_max_bytes",
 ];
 
 #[tokio::test]
