@@ -1,25 +1,33 @@
 //! The benefit of evaluating every distinct row once: the engine compared with the naive evaluation of the same model,
-//! its growth, the steps of a genetic search, tiles, every model of the registry, its stages, and reading modules. Ratios are of one run.
+//! its growth, the steps of a genetic search, tiles, fusions, schedules, every model of the registry, its stages, and reading modules. Ratios are of one run.
 
 mod architectures;
+mod fusion;
 mod growth;
 mod naive;
+mod overhead;
 mod plot;
 mod reading;
+mod schedules;
 mod search;
 mod stages;
 mod subjects;
 mod tiles;
+mod turns;
 
 use hlorank_tests::prelude::*;
 
 /// Benchmarks, of which arguments select some by name.
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 11] = [
     "naive",
     "growth",
     "search",
     "tiles",
+    "fusion",
+    "schedules",
     "architectures",
+    "overhead",
+    "turns",
     "stages",
     "reading",
 ];
@@ -39,6 +47,10 @@ fn main() {
             "search" => runtime.block_on(search::steps()),
             "architectures" => runtime.block_on(architectures::compare()),
             "tiles" => runtime.block_on(tiles::rank_kernel()),
+            "fusion" => runtime.block_on(fusion::steps_and_naive()),
+            "schedules" => runtime.block_on(schedules::at_once_and_one_by_one()),
+            "overhead" => runtime.block_on(overhead::of_small_requests()),
+            "turns" => runtime.block_on(turns::of_small_and_large()),
             "stages" => runtime.block_on(stages::of_requests()),
             _ => reading::of_modules(),
         }
