@@ -118,6 +118,16 @@ impl Scrape {
             .unwrap_or_else(|| panic!("no series {name} {labels:?}"))
             .value
     }
+
+    /// Returns the sum over all series with this name and, among others, these labels; 0 without any.
+    pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+        let samples = self.samples.iter().filter(|sample| {
+            let has = |(label, value): &(&str, &str)| sample.label(label) == Some(value);
+            sample.name == name && labels.iter().all(has)
+        });
+        // A sum of nothing is -0.
+        samples.map(|sample| sample.value).sum::<f64>() + 0.0
+    }
 }
 
 impl Sample {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use hlorank_client::{GraphHandle, RankRequest, Ranking, v1::ModelState};
 
 use crate::{
-    Answer, Artifacts, Load, Question, Reach, TILE_MODEL, TestServer, kernel_of, tile_grid,
+    Answer, Artifacts, Load, Question, Reach, TILE_MODEL, TestServer, grid_configurations,
+    kernel_of,
 };
 
 /// Model whose versions come and go.
@@ -112,7 +113,7 @@ impl Subject {
 pub fn question(nodes: u8) -> Question {
     Question {
         graph: GraphHandle::features(&kernel_of(nodes)),
-        configurations: tile_grid(20),
+        configurations: grid_configurations(20),
     }
 }
 

@@ -75,7 +75,7 @@ pub fn grid_tiles(count: i64) -> TileBatch {
 }
 
 /// Returns this number of distinct tiles, as configurations.
-pub fn tile_grid(count: i64) -> Configurations {
+pub fn grid_configurations(count: i64) -> Configurations {
     Configurations::Tile(grid_tiles(count))
 }
 

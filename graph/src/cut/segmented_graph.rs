@@ -142,10 +142,8 @@ impl SegmentedGraph {
 
     /// Counts the kernels that are formed of a program before fusion, and kept for later configurations, in a memory that
     /// programs share.
-    #[must_use]
-    pub fn with_kernels_in(self, memory: &Arc<KernelMemory>) -> Self {
+    pub fn count_kernels_in(&self, memory: &Arc<KernelMemory>) {
         self.kernels.count_in(memory);
-        self
     }
 
     /// Number of kernels that are known, equal ones of a configuration once.
@@ -172,7 +170,7 @@ impl SegmentedGraph {
         self.configurable.len()
     }
 
-    /// Number of bytes that this holds, for a cache that is bounded in bytes, without those of [`Self::with_kernels_in`].
+    /// Number of bytes that this holds, for a cache that is bounded in bytes, without those of [`Self::count_kernels_in`].
     pub fn bytes(&self) -> usize {
         let node = 1 + FEATURES * size_of::<f32>() + size_of::<SequenceLengths>();
         let segment = |segment: &Segment| {

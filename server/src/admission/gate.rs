@@ -113,7 +113,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(super) fn new(held: Held, window: Held) -> Self {
+    fn new(held: Held, window: Held) -> Self {
         Self {
             held: Arc::new(Mutex::new(held)),
             _window: Arc::new(window),
@@ -189,7 +189,7 @@ pub(crate) struct AdmittedRequest {
 }
 
 impl RequestLimits {
-    pub(super) fn new(limit: u32, caller_limit: u32) -> Self {
+    fn new(limit: u32, caller_limit: u32) -> Self {
         Self {
             limit,
             caller_limit,
@@ -228,7 +228,7 @@ impl RequestLimits {
     }
 
     /// Number of requests in flight.
-    pub(super) fn requests(&self) -> u32 {
+    fn requests(&self) -> u32 {
         self.in_flight.lock().requests
     }
 }
@@ -252,20 +252,19 @@ mod tests {
     use super::*;
     use crate::admission::TokenName;
 
+    fn caller(name: &str) -> Caller {
+        Caller::Token(TokenName(name.into()))
+    }
+
     #[test]
     fn a_client_has_one_account_while_it_has_calls() {
         let accounts = Accounts::default();
-        let caller = |name: &str| Caller::Token(TokenName(name.into()));
         let one = accounts.account(&caller("a"));
         assert!(Arc::ptr_eq(&one, &accounts.account(&caller("a"))));
         assert!(!Arc::ptr_eq(&one, &accounts.account(&caller("b"))));
         drop(one);
         accounts.account(&caller("c"));
         assert_eq!(accounts.0.lock().len(), 1);
-    }
-
-    fn caller(name: &str) -> Caller {
-        Caller::Token(TokenName(name.into()))
     }
 
     #[test]

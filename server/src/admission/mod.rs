@@ -12,5 +12,4 @@ mod gate;
 pub(crate) use arrivals::Arrival;
 pub(crate) use caller::{AdminScope, Caller, TokenName};
 pub use error::{AdmissionError, AdmissionLimit};
-pub(crate) use gate::Place;
-pub(crate) use gate::{Admission, Calls};
+pub(crate) use gate::{Admission, Calls, Place};

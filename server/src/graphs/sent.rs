@@ -187,9 +187,8 @@ impl SentGraph {
         if task != Task::Fusion {
             return Ok(source);
         }
-        let graph = Arc::unwrap_or_clone(source.graph).with_kernels_in(kernels);
+        source.graph.count_kernels_in(kernels);
         Ok(Source {
-            graph: Arc::new(graph),
             program: content.into_program().map(Arc::new),
             ..source
         })

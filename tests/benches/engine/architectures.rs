@@ -53,7 +53,7 @@ fn lists() -> Vec<(Task, List)> {
     let layouts = graphs
         .flat_map(|graph| layout_lists(&graph))
         .map(|list| (Task::Layout, list));
-    let tiles = tile_grid(TILES);
+    let tiles = grid_configurations(TILES);
     let kernel = GraphHandle::features(&kernel_of(NODES));
     layouts
         .chain([(

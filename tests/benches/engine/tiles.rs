@@ -8,7 +8,7 @@ const TILES: i64 = 1_842;
 /// Measures every tile of a kernel with an empty embedding cache.
 pub(crate) async fn rank_kernel() {
     let graph = GraphHandle::features(&kernel_of(NODES));
-    let configurations = tile_grid(TILES);
+    let configurations = grid_configurations(TILES);
     let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;
     let client = server.client().await;
     let request = RankRequest::new(&graph, &configurations)

@@ -10,7 +10,7 @@ pub(crate) async fn of_small_and_large() {
     let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;
     let (client, other) = (server.client().await, server.client().await);
     let graph = GraphHandle::features(&kernel_of(40));
-    let [small, large] = [SMALL, LARGE].map(tile_grid);
+    let [small, large] = [SMALL, LARGE].map(grid_configurations);
     let alone = percentiles(&client, &graph, &small).await;
     let request = RankRequest::new(&graph, &large).top(1);
     let load = async {

@@ -148,10 +148,7 @@ pub(crate) fn confined(program: &Command, bytes: usize) -> Command {
 
 /// Number of calls that the server answered.
 fn answered(scrape: &Scrape) -> f64 {
-    let calls = scrape.samples.iter().filter(|sample| {
-        sample.name == "hlorank_requests_total" && sample.label("code") == Some("OK")
-    });
-    calls.map(|sample| sample.value).sum()
+    scrape.sum("hlorank_requests_total", &[("code", "OK")])
 }
 
 /// Asserts that a client that connects only now is served.

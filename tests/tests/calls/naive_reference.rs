@@ -276,6 +276,6 @@ fn larger_segments_have_the_scores_of_the_naive_evaluation() {
 #[test]
 fn many_rows_have_the_scores_of_the_naive_evaluation() {
     let kernel = Arc::new(SegmentedGraph::new(&chain_kernel(&[63, 26], &[128, 64])));
-    let many = tile_grid(20_000);
+    let many = grid_configurations(20_000);
     check(Task::Tile, 1 << 22, &[(kernel, many)], &[false]);
 }

@@ -140,7 +140,7 @@ async fn drive(client: &Client, round: u8) {
     }
     let graph = GraphHandle::features(&kernel_of(2 + round % 30));
     client.put_graph(&graph).await.unwrap();
-    let tiles = tile_grid(100);
+    let tiles = grid_configurations(100);
     let mut stream = client
         .rank_stream(&StreamRequest::new(&graph))
         .await

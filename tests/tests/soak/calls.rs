@@ -91,7 +91,7 @@ fn repeated() -> Vec<Repeated> {
     };
     let large = Question {
         graph: GraphHandle::features(&kernel_of(40)),
-        configurations: tile_grid(1500),
+        configurations: grid_configurations(1500),
     };
     let questions = measured.iter().map(question).chain([large]);
     questions

@@ -92,7 +92,7 @@ async fn a_score_that_is_not_finite_fails_the_call() {
     models.spoil_opcode(SMALL_TILE_MODEL, 119);
     let server = TestServer::start_with(&[&models.flag()]).await;
     let graph = GraphHandle::features(&chain_kernel(&[119], &[8]));
-    let tiles = tile_grid(4);
+    let tiles = grid_configurations(4);
     let request = || RankRequest::new(&graph, &tiles);
     let client = server.client().await;
     let spoiled = request().model(Some(SMALL_TILE_MODEL.parse().unwrap()));

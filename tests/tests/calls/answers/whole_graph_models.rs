@@ -279,7 +279,7 @@ async fn a_score_that_is_no_number_is_reported() {
     let models = Artifacts::copy();
     models.spoil_opcode("tile-whole-graph", 119);
     let server = TestServer::start_with(&[&models.flag()]).await;
-    let (client, tiles) = (server.client().await, tile_grid(4));
+    let (client, tiles) = (server.client().await, grid_configurations(4));
     let kernel = chain_kernel(&[119], &[8]);
     let refused = rank(&client, "tile-whole-graph", &kernel, &tiles)
         .await

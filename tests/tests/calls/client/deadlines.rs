@@ -32,7 +32,7 @@ async fn a_server_that_says_nothing_is_given_up() {
     let client = Client::connect(&silent.endpoint, Connection::default())
         .await
         .unwrap();
-    let (graph, tiles) = (kernel(), tile_grid(5));
+    let (graph, tiles) = (kernel(), grid_configurations(5));
     let since = Instant::now();
     assert_late(
         client
@@ -57,7 +57,7 @@ async fn calls_that_set_no_deadline_have_that_of_the_connection() {
         ..Connection::default()
     };
     let client = Client::connect(&silent.endpoint, connection).await.unwrap();
-    let (graph, tiles, since) = (kernel(), tile_grid(5), Instant::now());
+    let (graph, tiles, since) = (kernel(), grid_configurations(5), Instant::now());
     assert_late(client.rank(&RankRequest::new(&graph, &tiles)).await, since);
     let since = Instant::now();
     assert_late(client.put_graph(&graph).await, since);
@@ -91,7 +91,11 @@ async fn a_connection_that_is_not_made_is_reported_with_its_address() {
 #[tokio::test]
 async fn a_server_ends_a_call_at_the_deadline_of_its_client() {
     let server = TestServer::start().await;
-    let (client, graph, large) = (server.client().await, kernel(), tile_grid(MANY_TILES));
+    let (client, graph, large) = (
+        server.client().await,
+        kernel(),
+        grid_configurations(MANY_TILES),
+    );
     client.put_graph(&graph).await.unwrap();
     let since = Instant::now();
     assert_late(
@@ -119,7 +123,7 @@ async fn a_stream_ends_at_its_deadline() {
         .rank_stream(&StreamRequest::new(&graph).timeout(ALLOWED))
         .await
         .unwrap();
-    stream.send(&tile_grid(MANY_TILES)).await.unwrap();
+    stream.send(&grid_configurations(MANY_TILES)).await.unwrap();
     assert_late(stream.scores().await, since);
     let error = stream.finish().await.unwrap_err();
     assert_eq!(error.code(), Some(Code::DeadlineExceeded), "{error}");
@@ -139,6 +143,6 @@ async fn a_stream_without_a_deadline_has_none() {
         .await
         .unwrap();
     tokio::time::sleep(2 * ALLOWED).await;
-    stream.send(&tile_grid(5)).await.unwrap();
+    stream.send(&grid_configurations(5)).await.unwrap();
     assert_eq!(stream.finish().await.unwrap().best.len(), 5);
 }

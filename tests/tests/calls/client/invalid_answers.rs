@@ -33,7 +33,7 @@ async fn error_of(
         ..Answers::default()
     })
     .await;
-    let (graph, tiles) = (GraphHandle::features(&kernel_of(3)), tile_grid(2));
+    let (graph, tiles) = (GraphHandle::features(&kernel_of(3)), grid_configurations(2));
     let request = RankRequest::new(&graph, &tiles);
     let request = if is_partial {
         request.allow_partial()
@@ -51,7 +51,7 @@ async fn a_valid_answer_is_a_ranking() {
         ..Answers::default()
     })
     .await;
-    let (graph, tiles) = (GraphHandle::features(&kernel_of(3)), tile_grid(2));
+    let (graph, tiles) = (GraphHandle::features(&kernel_of(3)), grid_configurations(2));
     let ranking = client
         .rank(&RankRequest::new(&graph, &tiles))
         .await
@@ -164,7 +164,7 @@ async fn scores_of_another_number_are_an_error() {
             ..Answers::default()
         })
         .await;
-        let (graph, tiles) = (GraphHandle::features(&kernel_of(3)), tile_grid(2));
+        let (graph, tiles) = (GraphHandle::features(&kernel_of(3)), grid_configurations(2));
         let error = client
             .rank(&RankRequest::new(&graph, &tiles).with_scores())
             .await
@@ -244,7 +244,7 @@ async fn stream_error(client: &Client) -> Result<(), ClientError> {
         .rank_stream(&StreamRequest::new(&graph).top(2))
         .await?;
     for count in [2, 1] {
-        stream.send(&tile_grid(count)).await?;
+        stream.send(&grid_configurations(count)).await?;
         stream.scores().await?;
     }
     stream.finish().await.map(|_| ())

@@ -69,15 +69,7 @@ impl Drop for Replica {
 
 /// Returns the number of calls of a method that have ended, with any status.
 pub(crate) fn calls(scrape: &Scrape, method: &str) -> f64 {
-    let is_call = |sample: &&hlorank_tests::Sample| {
-        sample.name == "hlorank_requests_total" && sample.label("method") == Some(method)
-    };
-    scrape
-        .samples
-        .iter()
-        .filter(is_call)
-        .map(|sample| sample.value)
-        .sum()
+    scrape.sum("hlorank_requests_total", &[("method", method)])
 }
 
 /// Returns distinct graphs, enough for every replica to be assigned some.

@@ -14,7 +14,7 @@ const ABSENCE: Duration = Duration::from_millis(1100);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn rank_all(client: &Client, graphs: &[GraphHandle]) {
-    let tiles = tile_grid(5);
+    let tiles = grid_configurations(5);
     for graph in graphs {
         assert_eq!(
             client
@@ -91,7 +91,7 @@ async fn the_graphs_of_a_killed_replica_go_elsewhere_and_come_back() {
     let mut killed = replicas.remove(0);
     killed.kill().await.unwrap();
     rank_all(&client, &graphs).await;
-    let tile = tile_grid(5);
+    let tile = grid_configurations(5);
     let mut stream = client
         .rank_stream(&StreamRequest::new(&graphs[0]))
         .await
@@ -114,7 +114,10 @@ async fn a_call_that_a_killed_replica_worked_on_is_answered_by_another() {
     let client = Client::connect_replicas(endpoints(&replicas), Connection::default())
         .await
         .unwrap();
-    let (graph, large) = (GraphHandle::features(&kernel_of(40)), tile_grid(20_000));
+    let (graph, large) = (
+        GraphHandle::features(&kernel_of(40)),
+        grid_configurations(20_000),
+    );
     client.put_graph(&graph).await.unwrap();
     let call =
         tokio::spawn(async move { client.rank(&RankRequest::new(&graph, &large).top(1)).await });
@@ -148,7 +151,7 @@ async fn no_call_fails_while_a_replica_is_killed_and_started_again() {
         .unwrap();
     let questions = graphs().into_iter().map(|graph| Question {
         graph,
-        configurations: tile_grid(5),
+        configurations: grid_configurations(5),
     });
     let load = Load::start(client, questions.collect(), Duration::from_millis(10));
     tokio::time::sleep(Duration::from_millis(500)).await;

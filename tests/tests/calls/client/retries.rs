@@ -16,7 +16,7 @@ async fn a_server_that_is_full_is_asked_again_when_it_says() {
     let (client, graph, tiles) = (
         server.client().await,
         GraphHandle::features(&kernel_of(3)),
-        tile_grid(5),
+        grid_configurations(5),
     );
     let holding = client
         .rank_stream(&StreamRequest::new(&graph))
@@ -40,7 +40,7 @@ async fn nothing_is_tried_again_past_the_deadline() {
     let (client, graph, tiles) = (
         server.client().await,
         GraphHandle::features(&kernel_of(3)),
-        tile_grid(5),
+        grid_configurations(5),
     );
     let _holding = client
         .rank_stream(&StreamRequest::new(&graph))
@@ -58,7 +58,7 @@ async fn what_is_wrong_is_not_tried_again() {
     let server = TestServer::start().await;
     let (client, graph) = (server.client().await, GraphHandle::features(&kernel_of(3)));
     let error = client
-        .rank(&RankRequest::new(&graph, &tile_grid(0)))
+        .rank(&RankRequest::new(&graph, &grid_configurations(0)))
         .await
         .unwrap_err();
     assert_eq!(error.code(), Some(Code::InvalidArgument), "{error}");
@@ -87,7 +87,7 @@ async fn a_server_that_restarts_is_waited_for() {
         ..Connection::default()
     };
     let client = server.client_with(connection).await;
-    let (graph, tiles) = (GraphHandle::features(&kernel_of(3)), tile_grid(5));
+    let (graph, tiles) = (GraphHandle::features(&kernel_of(3)), grid_configurations(5));
     let request = RankRequest::new(&graph, &tiles);
     let first = client.rank(&request).await.unwrap();
     server.kill().await.unwrap();

@@ -1,6 +1,6 @@
 use hlorank_tests::prelude::*;
 
-use crate::deadlines::request::{MODEL, assert_refused, count, of_tiles, put, within};
+use crate::deadlines::request::{MODEL, assert_refused, of_tiles, put, within};
 
 /// Less time than [`MANY_TILES`] take.
 const ALLOWED: Duration = Duration::from_millis(300);
@@ -27,27 +27,19 @@ async fn a_call_that_is_no_stream_expires_with_a_reason() {
     assert!((ALLOWED.mul_f64(0.9)..PATIENCE).contains(&took), "{took:?}");
     let scrape = server.scrape().await;
     assert_eq!(
-        count(
-            &scrape,
-            "hlorank_requests_total",
-            ("code", "DEADLINE_EXCEEDED")
-        ),
+        scrape.sum("hlorank_requests_total", &[("code", "DEADLINE_EXCEEDED")]),
         1.0
     );
     assert_eq!(
-        count(&scrape, "hlorank_requests_total", ("code", "CANCELLED")),
+        scrape.sum("hlorank_requests_total", &[("code", "CANCELLED")]),
         0.0
     );
     assert_eq!(
-        count(
-            &scrape,
-            "hlorank_errors_total",
-            ("reason", "DEADLINE_EXCEEDED")
-        ),
+        scrape.sum("hlorank_errors_total", &[("reason", "DEADLINE_EXCEEDED")]),
         1.0
     );
     assert_eq!(
-        count(&scrape, "hlorank_configs_total", ("model", MODEL)),
+        scrape.sum("hlorank_configs_total", &[("model", MODEL)]),
         0.0,
         "nothing counts as scored"
     );

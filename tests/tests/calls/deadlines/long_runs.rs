@@ -3,7 +3,7 @@
 
 use hlorank_tests::prelude::*;
 
-use crate::deadlines::request::{assert_refused, count, of_tiles, put, put_kernel, within};
+use crate::deadlines::request::{assert_refused, of_tiles, put, put_kernel, within};
 
 /// Whole-graph model, here with all configurations in one chunk.
 const WHOLE_GRAPH: &str = "tile-whole-graph";
@@ -129,7 +129,7 @@ async fn what_expires_while_it_waits_is_not_begun() {
     // This call is queued behind the work that waited.
     fixture.small_call().await;
     let after = fixture.server.scrape().await;
-    let since = |name, label| count(&after, name, label) - count(&before, name, label);
+    let since = |name, label| after.sum(name, &[label]) - before.sum(name, &[label]);
     assert_eq!(
         since("hlorank_embedding_cache_requests_total", ("result", "miss")),
         4.0

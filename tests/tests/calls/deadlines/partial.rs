@@ -93,9 +93,9 @@ async fn time_runs_out_and_the_first_are_ranked() {
 async fn what_was_scored_is_adapted() {
     let server = TestServer::start().await;
     let (client, graph) = (server.client().await, GraphHandle::features(&kernel_of(40)));
-    let tiles = tile_grid(MANY_TILES);
+    let tiles = grid_configurations(MANY_TILES);
     let outcomes = run_times([1e-3, 3e-3, 2e-3, 5e-3]);
-    let adapt = Adapt::new("test").measured(&tile_grid(4), &outcomes);
+    let adapt = Adapt::new("test").measured(&grid_configurations(4), &outcomes);
     let request = RankRequest::new(&graph, &tiles)
         .top(3)
         .with_scores()
@@ -188,7 +188,7 @@ async fn scores_that_depend_on_their_chunk_are_those_of_the_whole() {
 async fn the_client_library_tells_how_many_were_scored() {
     let server = TestServer::start().await;
     let (client, graph) = (server.client().await, GraphHandle::features(&kernel_of(40)));
-    let large = tile_grid(MANY_TILES);
+    let large = grid_configurations(MANY_TILES);
     client.put_graph(&graph).await.unwrap();
     let request = RankRequest::new(&graph, &large)
         .with_scores()

@@ -63,12 +63,3 @@ pub(crate) fn assert_refused(status: &Status, reason: &str) {
         id
     );
 }
-
-/// Returns the sum over all series of a metric with this label.
-pub(crate) fn count(scrape: &Scrape, name: &str, label: (&str, &str)) -> f64 {
-    let samples = scrape.samples.iter().filter(|sample| sample.name == name);
-    samples
-        .filter(|sample| sample.label(label.0) == Some(label.1))
-        .map(|sample| sample.value)
-        .sum()
-}

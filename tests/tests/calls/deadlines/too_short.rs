@@ -2,7 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-use crate::deadlines::request::{MODEL, assert_refused, count, of_tiles, put, within};
+use crate::deadlines::request::{MODEL, assert_refused, of_tiles, put, within};
 
 /// Enough time for many small calls, but less than [`MANY_TILES`] take.
 const ALLOWED: Duration = Duration::from_secs(2);
@@ -30,14 +30,10 @@ async fn a_call_that_takes_longer_than_it_may_is_refused_at_once() {
     assert!(took < ALLOWED, "{took:?}");
     let after = server.scrape().await;
     assert_eq!(
-        count(
-            &after,
-            "hlorank_errors_total",
-            ("reason", "DEADLINE_TOO_SHORT")
-        ),
+        after.sum("hlorank_errors_total", &[("reason", "DEADLINE_TOO_SHORT")]),
         1.0
     );
-    let scored = |scrape| count(scrape, "hlorank_configs_total", ("model", MODEL));
+    let scored = |scrape: &Scrape| scrape.sum("hlorank_configs_total", &[("model", MODEL)]);
     assert_eq!(scored(&before), scored(&after), "nothing was scored");
 
     service
@@ -50,7 +46,10 @@ async fn a_call_that_takes_longer_than_it_may_is_refused_at_once() {
 async fn the_client_library_tells_the_estimate() {
     let server = TestServer::start().await;
     let client = server.client().await;
-    let (graph, large) = (GraphHandle::features(&kernel_of(40)), tile_grid(MANY_TILES));
+    let (graph, large) = (
+        GraphHandle::features(&kernel_of(40)),
+        grid_configurations(MANY_TILES),
+    );
     client.put_graph(&graph).await.unwrap();
     let request = RankRequest::new(&graph, &large).timeout(ALLOWED);
     let late = client.rank(&request).await.unwrap_err();

@@ -19,7 +19,10 @@ fn tiles(count: i64) -> serde_json::Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_equals_that_of_grpc_over_both_versions_of_http() {
     let server = TestServer::start().await;
-    let (graph, batch) = (GraphHandle::features(&kernel_of(3)), tile_grid(40));
+    let (graph, batch) = (
+        GraphHandle::features(&kernel_of(3)),
+        grid_configurations(40),
+    );
     let expected = server
         .client()
         .await
@@ -114,22 +117,17 @@ async fn models_are_listed_and_calls_are_counted_like_those_of_grpc() {
         .collect();
     assert!(names.contains(&"layout-xla-cpu".into()), "{answer}");
     let scrape = server.scrape().await;
-    let counted = scrape
-        .samples
-        .iter()
-        .filter(|sample| sample.name == "hlorank_requests_total");
-    let counted: f64 = counted
-        .filter(|sample| sample.value > 0.0)
-        .map(|sample| sample.value)
-        .sum();
-    assert_eq!(counted, 1.0);
+    assert_eq!(scrape.sum("hlorank_requests_total", &[]), 1.0);
     server.until_idle().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_answer_is_complete() {
     let server = TestServer::start().await;
-    let (graph, batch) = (GraphHandle::features(&kernel_of(3)), tile_grid(20_000));
+    let (graph, batch) = (
+        GraphHandle::features(&kernel_of(3)),
+        grid_configurations(20_000),
+    );
     let expected = server
         .client()
         .await

@@ -26,7 +26,7 @@ async fn fill(server: &TestServer) -> JoinHandle<Result<(), ClientError>> {
     };
     let client = server.client_with(endless).await;
     let large = tokio::spawn(async move {
-        let tiles = tile_grid(LARGE);
+        let tiles = grid_configurations(LARGE);
         client
             .rank(&RankRequest::new(&graph, &tiles).top(1))
             .await
@@ -54,9 +54,14 @@ async fn until_empty(server: &TestServer) {
 async fn what_would_wait_for_too_much_is_refused_at_once() {
     let server = TestServer::start_with(&FLAGS).await;
     let (client, graph) = client(&server, 39).await;
-    let (cached, new) = (tile_grid(10), tile_grid(20));
+    let (cached, new) = (grid_configurations(10), grid_configurations(20));
     // After several runs the server knows how long one takes.
-    for part in [tile_grid(2), tile_grid(4), tile_grid(6), tile_grid(8)] {
+    for part in [
+        grid_configurations(2),
+        grid_configurations(4),
+        grid_configurations(6),
+        grid_configurations(8),
+    ] {
         client.rank(&RankRequest::new(&graph, &part)).await.unwrap();
     }
     client
@@ -103,7 +108,7 @@ async fn what_would_wait_for_too_much_is_refused_at_once() {
 async fn a_call_that_finds_nothing_to_wait_for_is_taken_however_large() {
     let server = TestServer::start_with(&FLAGS).await;
     let (client, graph) = client(&server, 12).await;
-    let tiles = tile_grid(5_000);
+    let tiles = grid_configurations(5_000);
     let ranking = client
         .rank(&RankRequest::new(&graph, &tiles).top(1))
         .await
@@ -122,10 +127,10 @@ async fn a_stream_that_was_begun_goes_on() {
         .rank_stream(&StreamRequest::new(&graph))
         .await
         .unwrap();
-    stream.send(&tile_grid(10)).await.unwrap();
+    stream.send(&grid_configurations(10)).await.unwrap();
     stream.scores().await.unwrap().unwrap();
     let large = fill(&server).await;
-    stream.send(&tile_grid(30)).await.unwrap();
+    stream.send(&grid_configurations(30)).await.unwrap();
     let scores = stream.scores().await.unwrap().unwrap();
     assert_eq!(scores.reuse.rows_evaluated, 20);
     assert!(!large.is_finished(), "the queue was full meanwhile");
@@ -148,7 +153,7 @@ async fn a_client_comes_again_when_it_was_told_to() {
         tokio::time::sleep(Duration::from_millis(300)).await;
         large.abort();
     };
-    let tiles = tile_grid(20);
+    let tiles = grid_configurations(20);
     let request = RankRequest::new(&graph, &tiles);
     let (ranked, ()) = tokio::join!(patient.rank(&request), stop);
     ranked.expect("it was tried again");

@@ -11,7 +11,7 @@ async fn requests_in_progress() {
     let server = TestServer::start_with(&["--max-requests=3"]).await;
     let client = server.client_without_retries().await;
     let graph = GraphHandle::features(&kernel_of(3));
-    let tiles_of_client = tile_grid(4);
+    let tiles_of_client = grid_configurations(4);
     let rank = async || {
         client
             .rank(&RankRequest::new(&graph, &tiles_of_client))
@@ -74,7 +74,7 @@ impl Caller {
     }
 
     async fn rank(&self) -> Result<(), ClientError> {
-        let tiles = tile_grid(4);
+        let tiles = grid_configurations(4);
         self.0
             .rank(&RankRequest::new(&self.1, &tiles))
             .await

@@ -94,7 +94,7 @@ async fn a_graph_that_is_not_there_is_a_miss() {
 async fn embeddings_that_give_way_are_counted() {
     let server = TestServer::start_with(&["--embedding-cache-bytes=40000"]).await;
     let (client, graph) = (server.client().await, GraphHandle::features(&kernel_of(3)));
-    let batch = tile_grid(1000);
+    let batch = grid_configurations(1000);
     client
         .rank(&RankRequest::new(&graph, &batch))
         .await

@@ -18,12 +18,7 @@ fn errors(scrape: &Scrape, reason: &str) -> f64 {
 
 /// Returns the number of all counted calls.
 fn all_requests(scrape: &Scrape) -> f64 {
-    scrape
-        .samples
-        .iter()
-        .filter(|sample| sample.name == REQUESTS)
-        .map(|sample| sample.value)
-        .sum()
+    scrape.sum(REQUESTS, &[])
 }
 
 /// Returns the metrics once this number of calls has ended.
@@ -34,7 +29,7 @@ async fn after(server: &TestServer, calls: f64) -> Scrape {
 }
 
 async fn rank(client: &Client, graph: &GraphHandle, model: Option<&str>) -> Option<Code> {
-    let batch = tile_grid(5);
+    let batch = grid_configurations(5);
     let request = RankRequest::new(graph, &batch).model(model.map(|name| name.parse().unwrap()));
     client
         .rank(&request)
@@ -57,7 +52,7 @@ async fn calls_are_counted_by_method_model_and_code() {
         .rank_stream(&StreamRequest::new(&graph))
         .await
         .unwrap();
-    stream.send(&tile_grid(2)).await.unwrap();
+    stream.send(&grid_configurations(2)).await.unwrap();
     stream.finish().await.unwrap();
 
     let scrape = server.scrape().await;
@@ -91,14 +86,14 @@ async fn errors_are_counted_by_code_and_reason() {
         rank(&client, &graph, Some("no-such-model")).await,
         Some(Code::NotFound)
     );
-    let large = tile_grid(50_000);
+    let large = grid_configurations(50_000);
     assert!(
         client
             .rank(&RankRequest::new(&graph, &large))
             .await
             .is_err()
     );
-    let empty = tile_grid(0);
+    let empty = grid_configurations(0);
     assert!(
         client
             .rank(&RankRequest::new(&graph, &empty))
@@ -148,7 +143,7 @@ async fn a_call_that_its_client_leaves_is_cancelled() {
     let server = TestServer::start().await;
     let (client, graph) = (server.client().await, GraphHandle::features(&kernel_of(40)));
     client.put_graph(&graph).await.unwrap();
-    let large = tile_grid(MANY_TILES);
+    let large = grid_configurations(MANY_TILES);
     let request = RankRequest::new(&graph, &large);
     assert!(
         tokio::time::timeout(Duration::from_millis(300), client.rank(&request))

@@ -49,7 +49,7 @@ async fn a_stream_that_is_dropped_at_work_gives_its_place_and_the_workers_back()
     let server = TestServer::start_with(&ONE_REQUEST).await;
     let mut stream = open(&server).await.unwrap();
     // This takes many times longer than the test waits.
-    stream.send(&tile_grid(400_000)).await.unwrap();
+    stream.send(&grid_configurations(400_000)).await.unwrap();
     tokio::time::sleep(Duration::from_millis(500)).await;
     drop(stream);
     let dropped = Instant::now();

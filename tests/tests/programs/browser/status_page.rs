@@ -10,7 +10,7 @@ use hlorank_tests::prelude::*;
 use crate::browser::chromium::Browser;
 
 async fn rank(client: &Client, model: Option<&str>) -> bool {
-    let (graph, batch) = (GraphHandle::features(&kernel_of(3)), tile_grid(5));
+    let (graph, batch) = (GraphHandle::features(&kernel_of(3)), grid_configurations(5));
     let request = RankRequest::new(&graph, &batch).model(model.map(|name| name.parse().unwrap()));
     client.rank(&request).await.is_ok()
 }

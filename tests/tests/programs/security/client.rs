@@ -78,7 +78,10 @@ async fn every_call_goes_over_tls() {
     let client = Client::connect(&over_tls(server.endpoint()), connection.clone())
         .await
         .unwrap();
-    let (graph, tiles) = (GraphHandle::features(&kernel_of(5)), tile_grid(20));
+    let (graph, tiles) = (
+        GraphHandle::features(&kernel_of(5)),
+        grid_configurations(20),
+    );
     client.put_graph(&graph).await.unwrap();
     let ranking = client
         .rank(&RankRequest::new(&graph, &tiles))
@@ -241,7 +244,7 @@ async fn every_graph_has_its_replica_over_tls() {
     let graphs: Vec<_> = (1..=20)
         .map(|nodes| GraphHandle::features(&kernel_of(nodes)))
         .collect();
-    let tiles = tile_grid(5);
+    let tiles = grid_configurations(5);
     let mut shares = vec![];
     for _ in 0..2 {
         let client = Client::connect_replicas(&listed, with_token(&authority, "r"))

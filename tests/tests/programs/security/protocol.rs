@@ -75,12 +75,7 @@ async fn only_posts_of_grpc_reach_a_method() {
         says!(text, "application/grpc", "CONTENT_TYPE_UNSUPPORTED");
     }
     let scrape = server.scrape().await;
-    let calls: f64 = scrape
-        .samples
-        .iter()
-        .filter(|sample| sample.name == "hlorank_requests_total")
-        .map(|sample| sample.value)
-        .sum();
+    let calls = scrape.sum("hlorank_requests_total", &[]);
     assert_eq!(calls, 2.0, "no handler has run for the others");
 }
 

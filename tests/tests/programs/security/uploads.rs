@@ -35,17 +35,8 @@ async fn upload(server: &TestServer, rest: &'static str) -> String {
 
 /// Calls that ended with one of these codes.
 fn ended(scrape: &Scrape, codes: &[&str]) -> f64 {
-    let calls = scrape
-        .samples
-        .iter()
-        .filter(|sample| sample.name == "hlorank_requests_total");
-    let of_codes = calls.filter(|sample| {
-        sample
-            .label("code")
-            .is_some_and(|code| codes.contains(&code))
-    });
-    // A sum of nothing is -0.
-    of_codes.map(|sample| sample.value).sum::<f64>() + 0.0
+    let of_code = |code| scrape.sum("hlorank_requests_total", &[("code", code)]);
+    codes.iter().copied().map(of_code).sum()
 }
 
 /// Codes that the alert of failed calls counts.

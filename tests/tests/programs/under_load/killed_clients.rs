@@ -56,7 +56,7 @@ async fn stream(endpoint: String, graph: Arc<GraphHandle>) {
         .await
         .unwrap();
     loop {
-        stream.send(&tile_grid(TILES)).await.unwrap();
+        stream.send(&grid_configurations(TILES)).await.unwrap();
     }
 }
 
@@ -68,7 +68,7 @@ async fn call(endpoint: String, graph: Arc<GraphHandle>) {
     };
     let client = Client::connect(&endpoint, endless).await.unwrap();
     client
-        .rank(&RankRequest::new(&graph, &tile_grid(TILES)))
+        .rank(&RankRequest::new(&graph, &grid_configurations(TILES)))
         .await
         .unwrap();
 }
@@ -94,7 +94,7 @@ async fn work_stops_and_others_notice_nothing() {
     let _alone = alone().await;
     let server = TestServer::start().await;
     let (client, graphs) = (connect(&server).await, kernels(2 * CLIENTS + 1));
-    let (own, small) = (&graphs[0], tile_grid(10));
+    let (own, small) = (&graphs[0], grid_configurations(10));
     let expected = bits(&rank(&client, own, &small).await);
 
     let mut victims = Vec::new();
@@ -150,5 +150,5 @@ async fn a_reset_connection_frees_the_places_of_all_its_calls() {
     victim.kill();
     server.until_idle().await;
     assert_eq!(requests(&server).await, 0.0);
-    rank(&client, &graph, &tile_grid(10)).await;
+    rank(&client, &graph, &grid_configurations(10)).await;
 }

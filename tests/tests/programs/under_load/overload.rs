@@ -34,7 +34,7 @@ struct Questions {
 impl Questions {
     /// Ranks each graph, to learn the expected scores.
     async fn new(client: &Client) -> Self {
-        let (graphs, tiles) = (kernels(KERNELS), tile_grid(TILES));
+        let (graphs, tiles) = (kernels(KERNELS), grid_configurations(TILES));
         let mut expected = HashMap::new();
         for graph in &graphs {
             let ranking = rank(client, graph, &tiles).await;

@@ -114,7 +114,7 @@ impl Fixture {
         .await;
         let graph = crate::under_load::requests::kernels_of(NODES, 1).remove(0);
         let hash = other.put_graph(&graph).await.unwrap().hash;
-        rank(&other, &graph, &tile_grid(TILES)).await;
+        rank(&other, &graph, &grid_configurations(TILES)).await;
         let slow = SlowReader::new(&server, &wanted(hash));
         Self {
             server,
@@ -126,7 +126,7 @@ impl Fixture {
 
     /// Makes several calls with the reading client, asserts that their answers are equal, and returns the longest time.
     async fn served(&self) -> Duration {
-        let (graph, tiles) = (kernels(1).remove(0), tile_grid(10));
+        let (graph, tiles) = (kernels(1).remove(0), grid_configurations(10));
         let expected = bits(&rank(&self.other, &graph, &tiles).await);
         let mut longest = Duration::ZERO;
         for _ in 0..20 {

@@ -38,7 +38,7 @@ impl Fixture {
         Self {
             client: connect_with(&server, endless).await,
             server,
-            tiles: tile_grid(TILES),
+            tiles: grid_configurations(TILES),
         }
     }
 

@@ -54,7 +54,7 @@ async fn every_deadline_has_a_proper_answer() {
             .value("hlorank_embedding_cache_entries", &[]),
         0.0
     );
-    let expected = bits(&rank(&client, &graph, &tile_grid(TILES)).await);
+    let expected = bits(&rank(&client, &graph, &grid_configurations(TILES)).await);
     for allowed in MUCH_TIME {
         let answer = ranked(&server, hash, allowed)
             .await
@@ -116,5 +116,5 @@ async fn thousands_of_calls_without_time_cost_no_evaluation() {
             0.0
         );
     }
-    rank(&client, &graph, &tile_grid(TILES)).await;
+    rank(&client, &graph, &grid_configurations(TILES)).await;
 }

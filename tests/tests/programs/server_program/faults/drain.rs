@@ -54,15 +54,7 @@ fn is_clean(refused: &Status) -> bool {
 
 async fn under_load(server: &ServerProcess) {
     until("a load", async || {
-        let calls: f64 = server
-            .scrape()
-            .await
-            .samples
-            .iter()
-            .filter(|sample| sample.name == "hlorank_requests_total")
-            .map(|sample| sample.value)
-            .sum();
-        calls > 4.0 * CLIENTS as f64
+        server.scrape().await.sum("hlorank_requests_total", &[]) > 4.0 * CLIENTS as f64
     })
     .await;
 }
