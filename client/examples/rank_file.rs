@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             println!("{} has no configurations", measured.name);
             continue;
         };
-        let graph = GraphHandle::of(measured);
+        let graph = GraphHandle::from_measured(measured);
         let ranking = client
             .rank(&RankRequest::new(&graph, &measurements.configurations).top(3))
             .await?;

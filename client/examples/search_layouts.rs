@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     } = Arguments::parse();
     let client = Client::connect_replicas(endpoints, Connection::default()).await?;
     let file = GraphFile::read(&file, Task::Layout, &Limits::default())?;
-    let graph = GraphHandle::of(file.graphs.first().ok_or("the file has no graph")?);
+    let graph = GraphHandle::from_measured(file.graphs.first().ok_or("the file has no graph")?);
     let nodes = client.put_graph(&graph).await?.configurable_nodes;
     println!("{} nodes to configure", nodes.len());
 

@@ -7,7 +7,7 @@ pub struct Adapt(v1::Adapt);
 
 /// What came of measuring a configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Measured {
+pub enum MeasuredOutcome {
     /// Its mean run time in seconds, and the number of runs.
     Time {
         /// Mean run time, from 1e-12 to 1e9.
@@ -33,15 +33,15 @@ impl Adapt {
     /// Sets the measured configurations, at most 2,000 to learn from and 10,000 to keep, and what came of each. The server
     /// rejects lists of different lengths.
     #[must_use]
-    pub fn measured(self, configurations: &Configurations, measured: &[Measured]) -> Self {
+    pub fn measured(self, configurations: &Configurations, measured: &[MeasuredOutcome]) -> Self {
         let batch = (!configurations.is_empty()).then(|| configurations.to_smallest_form());
         let (mut seconds, mut repeats, mut failures) = (Vec::new(), Vec::new(), Vec::new());
         for each in measured {
             let (time, runs, failure) = match *each {
-                Measured::Time { seconds, repeats } => {
+                MeasuredOutcome::Time { seconds, repeats } => {
                     (seconds, repeats, MeasurementFailure::Unspecified)
                 }
-                Measured::Failed(failure) => (0.0, 1, failure),
+                MeasuredOutcome::Failed(failure) => (0.0, 1, failure),
             };
             seconds.push(time);
             repeats.push(runs);
@@ -137,11 +137,11 @@ mod tests {
             tiles.push(tile, &Limits::default()).unwrap();
         }
         let measured = [
-            Measured::Time {
+            MeasuredOutcome::Time {
                 seconds: 0.5,
                 repeats: 3,
             },
-            Measured::Failed(MeasurementFailure::Crash),
+            MeasuredOutcome::Failed(MeasurementFailure::Crash),
         ];
         let message = Adapt::new("cpu")
             .measured(&Configurations::Tile(tiles), &measured)

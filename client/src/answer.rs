@@ -23,7 +23,7 @@ impl InvalidAnswer {
 
 /// What a request asked for, which its answer must contain.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ExpectedAnswer {
     /// Number of configurations that were sent.
     pub(crate) configs: usize,
     /// Maximum length of the ranking; 0 for all.
@@ -38,7 +38,7 @@ pub(crate) struct Asked {
     pub(crate) needs_model: bool,
 }
 
-impl Asked {
+impl ExpectedAnswer {
     /// Checks that an answer contains what was asked for, and nothing impossible.
     pub(crate) fn check(self, answer: &RankConfigsResponse) -> Result<(), InvalidAnswer> {
         // Each check relies on those before it: the number of scored configurations bounds the

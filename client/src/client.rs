@@ -11,7 +11,7 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use crate::{
     Adapt, ClientError, Connection, Deletion, GraphHandle, MeasurementsOf, MeasurementsPage,
-    ModelReference, RankRequest, RankStream, Ranking, Reported, StreamRequest, SuggestRequest,
+    ModelReference, RankRequest, RankStream, Ranking, ReportOutcome, StreamRequest, SuggestRequest,
     Suggestions,
     answer::{InvalidAnswer, graph_hash},
     calls::{Attempt, Calls},
@@ -170,7 +170,7 @@ impl Client {
         &self,
         graph: &GraphHandle,
         measurements: &Adapt,
-    ) -> Result<Reported, ClientError> {
+    ) -> Result<ReportOutcome, ClientError> {
         self.report_measurements_of("", graph, measurements).await
     }
 
@@ -182,14 +182,14 @@ impl Client {
         reporter: &str,
         graph: &GraphHandle,
         measurements: &Adapt,
-    ) -> Result<Reported, ClientError> {
+    ) -> Result<ReportOutcome, ClientError> {
         let report = async |attempt: Arc<Attempt>, sent| {
             let message = report_message(measurements, reporter, sent);
             let call = attempt.routed(graph, self.checked(message)?);
             let answer = attempt
                 .answer(attempt.replica.cost_model().report_measurements(call))
                 .await?;
-            let kept = Reported::from_answer(answer.into_inner())
+            let kept = ReportOutcome::from_answer(answer.into_inner())
                 .map_err(|invalid| attempt.invalid(invalid))?;
             graph.set_hash(kept.graph_hash);
             Ok(kept)

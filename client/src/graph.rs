@@ -22,7 +22,7 @@ pub struct GraphHandle {
 impl GraphHandle {
     /// Returns the graph of a file: as its HLO module or HLO text if the file has one, otherwise as features.
     #[must_use]
-    pub fn of(measured: &MeasuredGraph) -> Self {
+    pub fn from_measured(measured: &MeasuredGraph) -> Self {
         let graph = &measured.graph;
         match &measured.source {
             GraphSource::HloModule(module) => {

@@ -10,7 +10,7 @@
 //! let file = GraphFile::read(Path::new("layouts.pb"), Task::Layout, &Limits::default())?;
 //! for measured in &file.graphs {
 //!     let Some(measurements) = &measured.measurements else { continue };
-//!     let graph = GraphHandle::of(measured);
+//!     let graph = GraphHandle::from_measured(measured);
 //!     let request = RankRequest::new(&graph, &measurements.configurations).top(10).timeout(Duration::from_secs(5));
 //!     println!("measure these first: {:?}", client.rank(&request).await?.best);
 //! }
@@ -48,7 +48,7 @@ mod suggest;
 #[cfg(test)]
 mod tests;
 
-pub use adapt::{Adapt, Measured};
+pub use adapt::{Adapt, MeasuredOutcome};
 pub use admin::AdminClient;
 pub use answer::InvalidAnswer;
 pub use client::{CachedGraph, Client};
@@ -61,9 +61,9 @@ pub use hlorank_graph::{
     TileBatch, TileConfiguration, quality,
 };
 pub use hlorank_proto::v1::{self, SuggestionReason, SuggestionSource};
-pub use measurements::{Deletion, MeasurementsOf, MeasurementsPage, Reported};
+pub use measurements::{Deletion, MeasurementsOf, MeasurementsPage, ReportOutcome};
 pub use model::{ModelReference, ModelVersion, ParseModelReferenceError};
-pub use ranking::{Ranked, Ranking, Timings};
+pub use ranking::{RankedConfig, Ranking, Timings};
 pub use request::RankRequest;
 pub use stream::{BatchScores, RankStream, StreamRequest};
 pub use suggest::{SuggestRequest, Suggestion, Suggestions};

@@ -9,7 +9,7 @@ use crate::{Adapt, InvalidAnswer, answer::graph_hash};
 
 /// What came of a report of measurements. All of them are on the server's disk.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reported {
+pub struct ReportOutcome {
     /// Number of measurements that are new.
     pub accepted: u32,
     /// Number of measurements that were reported before.
@@ -69,7 +69,7 @@ impl Deletion<'_> {
     }
 }
 
-impl Reported {
+impl ReportOutcome {
     pub(crate) fn from_answer(answer: ReportMeasurementsResponse) -> Result<Self, InvalidAnswer> {
         Ok(Self {
             accepted: answer.accepted,

@@ -8,14 +8,14 @@ use hlorank_proto::v1::{
 
 use crate::{
     InvalidAnswer, ModelReference,
-    answer::{self, Asked},
+    answer::{self, ExpectedAnswer},
 };
 
 /// The answer to a [`RankRequest`](crate::RankRequest).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
     /// The best configurations by ascending score, ties by number: as many as were requested.
-    pub best: Vec<Ranked>,
+    pub best: Vec<RankedConfig>,
     /// Unit of the scores.
     pub unit: ScoreUnit,
     /// Predicted run time of each of the best, in seconds; empty if scores have no unit.
@@ -48,7 +48,7 @@ pub struct Ranking {
 
 /// A configuration and its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ranked {
+pub struct RankedConfig {
     /// Number of the configuration in the order sent.
     pub config: usize,
     /// Score in the unit of the ranking; lower is predicted faster. Without unit, comparable only within one graph and model
@@ -91,12 +91,12 @@ impl Ranking {
     /// Checks an answer and converts it.
     pub(crate) fn from_answer(
         answer: RankConfigsResponse,
-        asked: Asked,
+        asked: ExpectedAnswer,
     ) -> Result<Self, InvalidAnswer> {
         asked.check(&answer)?;
         let unit = answer.unit();
         let ranked = answer.ranking.iter().zip(answer.ranking_scores);
-        let best = ranked.map(|(&config, score)| Ranked {
+        let best = ranked.map(|(&config, score)| RankedConfig {
             config: config as usize,
             score,
         });

@@ -4,7 +4,7 @@ use hlorank_graph::Configurations;
 use hlorank_proto::v1::{self, ConfigBatch, RankConfigsRequest};
 
 use crate::{
-    Adapt, GraphHandle, ModelReference, StreamRequest, SuggestRequest, answer::Asked,
+    Adapt, GraphHandle, ModelReference, StreamRequest, SuggestRequest, answer::ExpectedAnswer,
     model::selector,
 };
 
@@ -113,8 +113,8 @@ impl<'a> RankRequest<'a> {
     }
 
     /// Returns what the answer must contain.
-    pub(crate) fn asked(&self) -> Asked {
-        Asked {
+    pub(crate) fn asked(&self) -> ExpectedAnswer {
+        ExpectedAnswer {
             configs: self.configs,
             top: self.message.top_k,
             scores: self.message.include_scores,

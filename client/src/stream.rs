@@ -12,7 +12,7 @@ use tonic::Streaming;
 
 use crate::{
     ClientError, GraphHandle, ModelReference, Ranking, Timings,
-    answer::{self, Asked, check_scores, invalid},
+    answer::{self, ExpectedAnswer, check_scores, invalid},
     calls::Attempt,
 };
 
@@ -219,7 +219,7 @@ impl RankStream {
         };
         // Reads to the end of the stream, so that the call is not cancelled.
         self.attempt.answer(self.answers.message()).await?;
-        let asked = Asked {
+        let asked = ExpectedAnswer {
             configs: self.scored,
             top: self.top,
             scores: false,

@@ -71,7 +71,7 @@ fn route_keys_of_files_equal_those_of_every_client() {
     for case in cases("files") {
         let path = fixture(case["file"].as_str().unwrap());
         let file = GraphFile::read(&path, Task::Layout, &Limits::default()).unwrap();
-        assert_route(&GraphHandle::of(&file.graphs[0]), &case);
+        assert_route(&GraphHandle::from_measured(&file.graphs[0]), &case);
     }
 }
 

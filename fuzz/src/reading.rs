@@ -180,7 +180,7 @@ fn check_features(graph: &Graph) {
 /// Checks a `ConfigBatch` in any form, read for a graph that fits it.
 pub(crate) fn check_batch(input: &[u8]) {
     let decoded = ConfigBatch::decode(input).map(|batch| batch.configs);
-    let encoded = EncodedBatch::of(&Bytes::copy_from_slice(input));
+    let encoded = EncodedBatch::parse(&Bytes::copy_from_slice(input));
     let (configs, encoded) = match (decoded, encoded) {
         (Ok(Some(configs)), Ok(Some(encoded))) => (configs, encoded),
         (Ok(None), encoded) => return assert!(matches!(encoded, Ok(None)), "no form is set"),

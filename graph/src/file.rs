@@ -50,12 +50,12 @@ impl GraphFile {
         } else {
             read_pipe(path)
         };
-        Self::of(path, bytes.map_err(io_error)?, bare_task, limits)
+        Self::parse(path, bytes.map_err(io_error)?, bare_task, limits)
     }
 
     /// Reads the bytes of a file, which may be compressed with gzip or zstd, as [`read`](Self::read) does. Errors name the
     /// `path`.
-    pub fn of(
+    pub fn parse(
         path: &Path,
         bytes: Vec<u8>,
         bare_task: Task,
@@ -75,7 +75,7 @@ impl GraphFile {
             path: &name,
             limits,
         };
-        let (kind, graphs) = match FileKind::of(&bytes) {
+        let (kind, graphs) = match FileKind::recognize(&bytes) {
             Some(kind) => (kind, reader.graphs(kind, &bytes, bare_task)?),
             None => (FileKind::HloText, reader.other_text(&bytes, bare_task)?),
         };
@@ -113,7 +113,7 @@ impl Reader<'_> {
         match kind {
             FileKind::TuningData => {
                 let mut kernels = Vec::new();
-                for field in Fields::of(bytes) {
+                for field in Fields::new(bytes) {
                     let field = field
                         .map_err(|error| self.graph_error(kernels.len(), malformed(&error)))?;
                     if let (1, Payload::Bytes(kernel)) = field {

@@ -35,11 +35,11 @@ mod wire;
 
 pub use arrays::GraphArrays;
 pub use configuration::*;
-pub use cut::{MAX_SEGMENT_NODES, Occurrence, Pruned, SegmentedGraph, Summary, prune};
+pub use cut::{MAX_SEGMENT_NODES, Occurrence, PrunedGraph, SegmentedGraph, Summary, prune};
 pub use digest::Digest;
 pub use encoded_graph::decode_graph;
 pub use error::{
-    ConfigurationError, FileError, Found, FusionError, GraphError, ModuleFault, TextError,
+    ConfigurationError, FileError, FusionError, GraphError, ModuleFault, TextError, UnreadContent,
 };
 pub use features::{FEATURES, FeatureSet, NamedFeatureSet, NamedSetError, Pad, SequenceLengths};
 pub use file::GraphFile;

@@ -15,9 +15,9 @@ thread_local! {
 pub const STEPS: usize = 1 << 14;
 
 /// Sets what a pause calls to what it was before when this is dropped.
-struct Before(Option<Rc<dyn Fn()>>);
+struct PauseGuard(Option<Rc<dyn Fn()>>);
 
-impl Drop for Before {
+impl Drop for PauseGuard {
     fn drop(&mut self) {
         PAUSE.set(self.0.take());
     }
@@ -25,7 +25,7 @@ impl Drop for Before {
 
 /// Runs `work`, whose calls of [`pause`] on this thread call `on_pause`.
 pub fn paced<T>(on_pause: impl Fn() + 'static, work: impl FnOnce() -> T) -> T {
-    let _before = Before(PAUSE.replace(Some(Rc::new(on_pause))));
+    let _before = PauseGuard(PAUSE.replace(Some(Rc::new(on_pause))));
     work()
 }
 

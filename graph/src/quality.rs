@@ -28,7 +28,7 @@ pub struct PairCounts {
 
 impl PairCounts {
     /// Counts the pairs in O(n log n) (Knight 1966). Returns `None` if a run time or score is NaN.
-    pub fn of(outcomes: &[Outcome]) -> Option<Self> {
+    pub fn new(outcomes: &[Outcome]) -> Option<Self> {
         let has_nan = |outcome: &Outcome| outcome.run_time.is_nan() || outcome.score.is_nan();
         if outcomes.iter().any(has_nan) {
             return None;
@@ -169,7 +169,7 @@ mod tests {
     }
 
     fn tau(pairs: &[(i32, i32)]) -> Option<f64> {
-        PairCounts::of(&outcomes(pairs)).unwrap().kendall_tau()
+        PairCounts::new(&outcomes(pairs)).unwrap().kendall_tau()
     }
 
     /// Both metrics as spec §8 defines them: over all ordered pairs.
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn equal_scores_are_wrong_and_equal_run_times_ignored() {
         let accuracy = |pairs: &[(i32, i32)]| {
-            PairCounts::of(&outcomes(pairs))
+            PairCounts::new(&outcomes(pairs))
                 .unwrap()
                 .ordered_pair_accuracy()
         };
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn nan_is_not_ranked() {
         assert_eq!(
-            PairCounts::of(&[Outcome {
+            PairCounts::new(&[Outcome {
                 run_time: 1.0,
                 score: f64::NAN
             }]),
@@ -245,7 +245,7 @@ mod tests {
         #[test]
         fn both_metrics_equal_their_definitions(pairs in vec((-4..5_i32, -4..5_i32), 0..60)) {
             let outcomes = outcomes(&pairs);
-            let counts = PairCounts::of(&outcomes).unwrap();
+            let counts = PairCounts::new(&outcomes).unwrap();
             let (tau, accuracy) = by_definition(&outcomes);
             let close = |one: Option<f64>, other: Option<f64>| match (one, other) {
                 (Some(one), Some(other)) => (one - other).abs() < 1e-12,

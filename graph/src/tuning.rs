@@ -27,7 +27,7 @@ impl<'a> TuningModule<'a> {
             configurable: Vec::new(),
             runs: Vec::new(),
         };
-        for field in Fields::of(bytes) {
+        for field in Fields::new(bytes) {
             match field.map_err(|error| malformed(&error))? {
                 // The last value of a field that is not repeated counts, as protobuf defines it.
                 (1, Payload::Bytes(module)) => tuning.module = module,
@@ -144,8 +144,8 @@ impl<'a> TuningModule<'a> {
         &self,
         least: i64,
         mut push: impl FnMut(usize, Config) -> Result<bool, ConfigurationError>,
-    ) -> Result<Measured, ConfigurationError> {
-        let mut measured = Measured::default();
+    ) -> Result<MeasuredRuns, ConfigurationError> {
+        let mut measured = MeasuredRuns::default();
         for (number, run) in self.runs.iter().enumerate() {
             let run = ConfigProfile::decode(*run).ok().filter(|run| !run.error);
             let Some(ConfigProfile {
@@ -174,10 +174,10 @@ impl<'a> TuningModule<'a> {
     /// Returns the measurements of runs whose batch `batch` makes; `None` if there are no runs.
     fn measurements_of(
         &self,
-        measured: Measured,
+        measured: MeasuredRuns,
         batch: impl FnOnce() -> Result<Configurations, ConfigurationError>,
     ) -> Result<Option<Measurements>, ConfigurationError> {
-        let Measured {
+        let MeasuredRuns {
             numbers,
             run_times,
             default,
@@ -214,7 +214,7 @@ fn packed(mut bytes: &[u8]) -> Result<Vec<u64>, GraphError> {
 
 /// The runs that were measured and fit the graph.
 #[derive(Default)]
-struct Measured {
+struct MeasuredRuns {
     numbers: Vec<usize>,
     run_times: Vec<i64>,
     default: Option<usize>,

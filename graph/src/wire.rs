@@ -37,7 +37,7 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    pub(crate) fn of(message: &'a [u8]) -> Self {
+    pub(crate) fn new(message: &'a [u8]) -> Self {
         Self { rest: message }
     }
 
@@ -70,7 +70,7 @@ impl<'a> Fields<'a> {
 /// Iterates over the numbers of a repeated field, whether they are packed or not; ends after the first error.
 pub(crate) fn numbers(message: &[u8], number: u32) -> Numbers<'_> {
     Numbers {
-        fields: Fields::of(message),
+        fields: Fields::new(message),
         number,
         packed: &[],
     }
@@ -93,7 +93,7 @@ pub(crate) fn messages(
     message: &[u8],
     number: u32,
 ) -> impl Iterator<Item = Result<&[u8], WireError>> {
-    pace::in_steps(FIELDS, Fields::of(message)).filter_map(move |field| match field {
+    pace::in_steps(FIELDS, Fields::new(message)).filter_map(move |field| match field {
         Ok((found, _)) if found != number => None,
         Ok((_, Payload::Bytes(bytes))) => Some(Ok(bytes)),
         Ok(_) => Some(Err(WireError::WireType(number))),
@@ -124,7 +124,7 @@ pub(crate) fn int32(number: u64) -> i32 {
 
 /// Returns the last value of an integer field, or 0.
 pub(crate) fn last_number(message: &[u8], number: u32) -> Result<u64, WireError> {
-    Fields::of(message).try_fold(0, |last, field| match field? {
+    Fields::new(message).try_fold(0, |last, field| match field? {
         (found, _) if found != number => Ok(last),
         (_, Payload::Varint(value)) => Ok(value),
         _ => Err(WireError::WireType(number)),
@@ -138,7 +138,7 @@ pub(crate) fn last_bytes(message: &[u8], number: u32) -> Result<&[u8], WireError
 
 /// Returns the first string, bytes or message of a field, in the readable part of the message.
 pub(crate) fn bytes_field(message: &[u8], number: u32) -> Option<&[u8]> {
-    Fields::of(message)
+    Fields::new(message)
         .map_while(Result::ok)
         .find_map(|field| match field {
             (found, Payload::Bytes(bytes)) if found == number => Some(bytes),

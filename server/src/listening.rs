@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// A listener, until it is stopped or dropped.
-pub(crate) struct Listening {
+pub(crate) struct ListenerHandle {
     address: SocketAddr,
     stop: watch::Sender<()>,
     serving: JoinHandle<()>,
@@ -97,7 +97,7 @@ impl BoundAddress {
     }
 }
 
-impl Listening {
+impl ListenerHandle {
     /// Serves connections to an address.
     pub(crate) fn start(
         address: BoundAddress,

@@ -18,7 +18,7 @@ pub struct ClientBytes(AtomicUsize);
 
 /// A number of bytes that are held until this is dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldBytes {
     memory: Arc<Memory>,
     /// The client whose share the bytes count in; `None` for bytes that belong to no client.
     client: Option<Arc<ClientBytes>>,
@@ -77,8 +77,8 @@ impl Memory {
 
     /// Returns a hold of zero bytes, which grows within the share of a client.
     #[must_use]
-    pub fn hold_nothing(self: &Arc<Self>, client: &Arc<ClientBytes>) -> Held {
-        Held {
+    pub fn hold_nothing(self: &Arc<Self>, client: &Arc<ClientBytes>) -> HeldBytes {
+        HeldBytes {
             memory: Arc::clone(self),
             client: Some(Arc::clone(client)),
             bytes: 0,
@@ -86,8 +86,8 @@ impl Memory {
     }
 
     /// Holds `bytes` bytes.
-    pub fn hold(self: &Arc<Self>, bytes: usize) -> Result<Held, MemoryFull> {
-        let mut held = Held {
+    pub fn hold(self: &Arc<Self>, bytes: usize) -> Result<HeldBytes, MemoryFull> {
+        let mut held = HeldBytes {
             memory: Arc::clone(self),
             client: None,
             bytes: 0,
@@ -133,7 +133,7 @@ impl Memory {
     }
 }
 
-impl Held {
+impl HeldBytes {
     /// Holds `bytes` more bytes. If they exceed the limit, the hold stays as it was.
     pub fn add(&mut self, bytes: usize) -> Result<(), MemoryFull> {
         // The bytes count for the client before the decision, so that two of its calls at a time
@@ -177,7 +177,7 @@ impl ClientBytes {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldBytes {
     fn drop(&mut self) {
         self.shrink_to(0);
     }

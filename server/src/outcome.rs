@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::Unscored;
+use hlorank_graph::UnscoredConfig;
 
 /// The scores of a batch.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct UnscoredConfigs {
     /// Their number.
     pub count: usize,
     /// The first of them.
-    pub first: Unscored,
+    pub first: UnscoredConfig,
 }
 
 /// A kernel that a configuration of a program runs.
@@ -110,10 +110,10 @@ impl UnscoredConfigs {
         let next = next.map(
             |Self {
                  count,
-                 first: Unscored { config, reason },
+                 first: UnscoredConfig { config, reason },
              }| Self {
                 count,
-                first: Unscored {
+                first: UnscoredConfig {
                     config: first + config,
                     reason,
                 },

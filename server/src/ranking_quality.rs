@@ -37,7 +37,7 @@ impl GraphQuality {
     /// Compares scores with run times. Returns nothing if there are fewer than three configurations, or if all run times or
     /// all scores are equal.
     #[must_use]
-    pub fn of(scores: &[f32], seconds: &[f64], unit: ScoreUnit) -> Option<Self> {
+    pub fn new(scores: &[f32], seconds: &[f64], unit: ScoreUnit) -> Option<Self> {
         if scores.len() < MIN_MEASURED {
             return None;
         }
@@ -49,14 +49,14 @@ impl GraphQuality {
                 score: score.into(),
             });
         let outcomes: Vec<Outcome> = outcomes.collect();
-        let pairs = PairCounts::of(&outcomes)?;
+        let pairs = PairCounts::new(&outcomes)?;
         Some(Self {
             measured: outcomes.len(),
             tau: pairs.kendall_tau()?,
             ordered_pairs: pairs.ordered_pair_accuracy()?,
             regret: top_slowdown(&outcomes, 1)?,
             time: (unit == ScoreUnit::Seconds)
-                .then(|| TimeQuality::of(&outcomes))
+                .then(|| TimeQuality::new(&outcomes))
                 .flatten(),
         })
     }
@@ -64,7 +64,7 @@ impl GraphQuality {
 
 impl TimeQuality {
     /// Configurations without a score have none.
-    fn of(outcomes: &[Outcome]) -> Option<Self> {
+    fn new(outcomes: &[Outcome]) -> Option<Self> {
         // Logarithms weigh half and twice the time alike, and graphs of microseconds and of
         // seconds.
         let outcomes = outcomes.iter();
@@ -100,7 +100,7 @@ pub struct QualitySummary {
 impl QualitySummary {
     /// Sums up graphs.
     #[must_use]
-    pub fn of(graphs: &[GraphQuality]) -> Self {
+    pub fn new(graphs: &[GraphQuality]) -> Self {
         let of =
             |value: fn(&GraphQuality) -> f64| mean(&graphs.iter().map(value).collect::<Vec<_>>());
         let times: Vec<TimeQuality> = graphs.iter().filter_map(|graph| graph.time).collect();
@@ -129,7 +129,7 @@ impl QualitySummary {
         }
         let groups = groups.into_iter();
         groups
-            .map(|(key, graphs)| (key, Self::of(&graphs)))
+            .map(|(key, graphs)| (key, Self::new(&graphs)))
             .collect()
     }
 }
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_perfect_order_has_tau_1_and_no_regret() {
         let quality =
-            GraphQuality::of(&[1.0, 2.0, 9.0], &[1e-3, 2e-3, 3e-3], ScoreUnit::None).unwrap();
+            GraphQuality::new(&[1.0, 2.0, 9.0], &[1e-3, 2e-3, 3e-3], ScoreUnit::None).unwrap();
         assert_eq!(
             (quality.measured, quality.tau, quality.ordered_pairs),
             (3, 1.0, 1.0)
@@ -152,14 +152,14 @@ mod tests {
     #[test]
     fn the_regret_is_that_of_the_lowest_score() {
         let quality =
-            GraphQuality::of(&[3.0, 1.0, 2.0], &[2.0, 3.0, 4.0], ScoreUnit::None).unwrap();
+            GraphQuality::new(&[3.0, 1.0, 2.0], &[2.0, 3.0, 4.0], ScoreUnit::None).unwrap();
         assert_eq!((quality.regret, quality.ordered_pairs), (0.5, 1.0 / 3.0));
     }
 
     #[test]
     fn seconds_twice_as_long_as_measured_have_a_ratio_of_two() {
         let quality =
-            GraphQuality::of(&[2.0, 4.0, 6.0], &[1.0, 2.0, 3.0], ScoreUnit::Seconds).unwrap();
+            GraphQuality::new(&[2.0, 4.0, 6.0], &[1.0, 2.0, 3.0], ScoreUnit::Seconds).unwrap();
         let TimeQuality {
             log_ratio,
             log_error,
@@ -170,19 +170,19 @@ mod tests {
     #[test]
     fn lists_that_say_nothing_have_no_quality() {
         assert_eq!(
-            GraphQuality::of(&[1.0, 2.0], &[1.0, 2.0], ScoreUnit::None),
+            GraphQuality::new(&[1.0, 2.0], &[1.0, 2.0], ScoreUnit::None),
             None
         );
         assert_eq!(
-            GraphQuality::of(&[1.0, 1.0, 1.0], &[1.0, 2.0, 3.0], ScoreUnit::None),
+            GraphQuality::new(&[1.0, 1.0, 1.0], &[1.0, 2.0, 3.0], ScoreUnit::None),
             None
         );
         assert_eq!(
-            GraphQuality::of(&[1.0, 2.0, 3.0], &[1.0; 3], ScoreUnit::None),
+            GraphQuality::new(&[1.0, 2.0, 3.0], &[1.0; 3], ScoreUnit::None),
             None
         );
         assert_eq!(
-            GraphQuality::of(&[f32::NAN, 2.0, 3.0], &[1.0, 2.0, 3.0], ScoreUnit::None),
+            GraphQuality::new(&[f32::NAN, 2.0, 3.0], &[1.0, 2.0, 3.0], ScoreUnit::None),
             None
         );
     }

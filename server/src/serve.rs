@@ -12,9 +12,9 @@ use tonic_health::{pb::health_server::Health, server::health_reporter};
 use self::services::Services;
 use crate::{
     health::HealthReporting,
-    listening::{Addresses, Listening},
+    listening::{Addresses, ListenerHandle},
     metrics::SecuritySeries,
-    monitoring::{Monitored, Monitoring, Readiness},
+    monitoring::{Monitoring, MonitoringSources, Readiness},
     quality::RunningReplays,
     registry::Registry,
     routers::Routers,
@@ -39,8 +39,8 @@ pub struct RunningServer {
 }
 
 struct Listeners {
-    calls: Listening,
-    admin: Option<Listening>,
+    calls: ListenerHandle,
+    admin: Option<ListenerHandle>,
     monitoring: Option<Monitoring>,
 }
 
@@ -81,17 +81,17 @@ impl Listeners {
         addresses: Addresses,
         routers: &Routers<'_, H>,
         security: &SecuritySeries,
-        monitored: Monitored,
+        monitored: MonitoringSources,
     ) -> Result<Self, StartError> {
         let admin = |address| {
             let gate = routers.credentials.gate(&security.admin);
-            Listening::start(address, gate, routers.http(), routers.admin()?)
+            ListenerHandle::start(address, gate, routers.http(), routers.admin()?)
         };
         let admin = addresses.admin.map(admin).transpose()?;
         // Calls come after everything that answers them, and before what says that the server is
         // ready for them.
         let gate = routers.credentials.gate(&security.calls);
-        let calls = Listening::start(addresses.calls, gate, routers.http(), routers.calls()?)?;
+        let calls = ListenerHandle::start(addresses.calls, gate, routers.http(), routers.calls()?)?;
         let hosts = routers.credentials.listed_hosts();
         let monitor = |address| Monitoring::start(address, monitored, hosts);
         let monitoring = addresses.metrics.map(monitor).transpose()?;
@@ -113,7 +113,7 @@ impl RunningServer {
     /// Returns the address of the admin listener; `None` if it is disabled.
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.listeners.admin.as_ref().map(Listening::address)
+        self.listeners.admin.as_ref().map(ListenerHandle::address)
     }
 
     /// Returns the address of the metrics listener; `None` if it is disabled.
@@ -179,7 +179,7 @@ async fn close(store: &MeasurementStore) {
 
 /// Stops both listeners at the same time. Returns whether all calls in flight ended within the
 /// drain time.
-async fn drain(calls: Listening, admin: Option<Listening>, time: Duration) -> bool {
+async fn drain(calls: ListenerHandle, admin: Option<ListenerHandle>, time: Duration) -> bool {
     let admin = async {
         match admin {
             Some(admin) => admin.stop(time).await,

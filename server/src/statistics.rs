@@ -48,7 +48,7 @@ pub(crate) fn squared_distance(one: &[f64], other: &[f64]) -> f64 {
 pub(crate) fn tau(one: &[f64], other: &[f64]) -> f64 {
     let pairs = one.iter().zip(other);
     let outcomes = pairs.map(|(&run_time, &score)| Outcome { run_time, score });
-    PairCounts::of(&outcomes.collect::<Vec<_>>())
+    PairCounts::new(&outcomes.collect::<Vec<_>>())
         .and_then(|counts| counts.kendall_tau())
         .unwrap_or(0.0)
 }

@@ -8,7 +8,7 @@
 use std::{fs, path::Path};
 
 use hlorank_client::{
-    Adapt, Client, GraphHandle, Measured, RankRequest, Ranking,
+    Adapt, Client, GraphHandle, MeasuredOutcome, RankRequest, Ranking,
     quality::{Outcome, PairCounts},
 };
 use hlorank_graph::{Configurations, GraphFile, Limits, MeasuredGraph, Task};
@@ -84,8 +84,8 @@ pub fn some_of(graph: &MeasuredGraph) -> Vec<usize> {
 }
 
 /// Returns times that were each measured once.
-pub fn run_times(seconds: impl IntoIterator<Item = f64>) -> Vec<Measured> {
-    let time = |seconds| Measured::Time {
+pub fn run_times(seconds: impl IntoIterator<Item = f64>) -> Vec<MeasuredOutcome> {
+    let time = |seconds| MeasuredOutcome::Time {
         seconds,
         repeats: 1,
     };
@@ -93,7 +93,7 @@ pub fn run_times(seconds: impl IntoIterator<Item = f64>) -> Vec<Measured> {
 }
 
 /// Returns the run times of the chosen configurations of a graph.
-pub fn outcomes(graph: &MeasuredGraph, chosen: &[usize]) -> Vec<Measured> {
+pub fn outcomes(graph: &MeasuredGraph, chosen: &[usize]) -> Vec<MeasuredOutcome> {
     let seconds = seconds_of(graph);
     run_times(chosen.iter().map(|&config| seconds[config]))
 }
@@ -110,7 +110,7 @@ pub async fn rank_measured(
     graph: &MeasuredGraph,
     adapt: Option<Adapt>,
 ) -> Ranking {
-    let handle = GraphHandle::of(graph);
+    let handle = GraphHandle::from_measured(graph);
     let request = RankRequest::new(&handle, configurations(graph));
     let ranking = client.rank(&request.with_scores().adapt(adapt)).await;
     ranking.unwrap_or_else(|error| panic!("{}: {error}", graph.name))
@@ -123,7 +123,7 @@ pub fn pairs(scores: &[f32], seconds: &[f64]) -> PairCounts {
         score: score.into(),
     };
     let outcomes: Vec<Outcome> = seconds.iter().zip(scores).map(outcome).collect();
-    PairCounts::of(&outcomes).expect("finite scores")
+    PairCounts::new(&outcomes).expect("finite scores")
 }
 
 /// Returns the reasons of the warnings of a ranking.

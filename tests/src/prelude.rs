@@ -15,7 +15,7 @@ pub use std::{
 
 pub use fastrand::Rng;
 pub use hlorank_client::{
-    Adapt, Client, ClientError, Connection, Deletion, GraphHandle, Measured, MeasurementsOf,
+    Adapt, Client, ClientError, Connection, Deletion, GraphHandle, MeasuredOutcome, MeasurementsOf,
     RankRequest, Ranking, StreamRequest, SuggestRequest,
 };
 pub use hlorank_graph::{

@@ -130,7 +130,7 @@ impl Eval {
         let Some((measurements, times)) = measurements.zip(times) else {
             return Ok(None);
         };
-        let handle = GraphHandle::of(&graph.measured);
+        let handle = GraphHandle::from_measured(&graph.measured);
         // The scores in the order sent are matched with the run times, so the order of the ranking
         // is not needed.
         let request = RankRequest::new(&handle, &measurements.configurations)
@@ -163,7 +163,7 @@ impl Quality {
         // All metrics refer to measured configurations only, and so do the ranks of `top`.
         let outcomes = times.outcomes(&ranking.scores);
         let confidence = ranking.confidence.as_ref();
-        let pairs = PairCounts::of(&outcomes);
+        let pairs = PairCounts::new(&outcomes);
         let top = |top| top_slowdown(&outcomes, top);
         let default = times.default_outcome();
         Self([

@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use hlorank_client::{Adapt, Measured, Ranking, v1};
+use hlorank_client::{Adapt, MeasuredOutcome, Ranking, v1};
 use hlorank_graph::Graph;
 use serde::{Deserialize, Serialize, de::Error as _};
 
@@ -38,12 +38,12 @@ pub(crate) struct Measurements {
     /// client's own are those of its token or, if the server has none, of its address.
     #[arg(long, value_name = "WHOSE", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     #[arg(hide_possible_values = true)]
-    stored: Option<Stored>,
+    stored: Option<StoredSource>,
 }
 
 /// Whose measurements to learn from.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Stored {
+enum StoredSource {
     All,
     Own,
 }
@@ -103,8 +103,8 @@ impl Measurements {
         let adapt = Adapt::new(&self.target);
         let adapt = match self.stored {
             None => adapt,
-            Some(Stored::All) => adapt.use_stored(),
-            Some(Stored::Own) => adapt.use_own_stored(),
+            Some(StoredSource::All) => adapt.use_stored(),
+            Some(StoredSource::Own) => adapt.use_own_stored(),
         };
         let learned = |adapt, since_improvement| {
             Ok(Some(ReadMeasurements {
@@ -131,7 +131,7 @@ impl Measurements {
         if forms.is_empty() {
             return learned(adapt, 0);
         }
-        let outcomes: Vec<Measured> = forms.iter().map(MeasuredForm::outcome).collect();
+        let outcomes: Vec<MeasuredOutcome> = forms.iter().map(MeasuredForm::outcome).collect();
         let configurations = forms.into_iter().map(|form| form.configuration).collect();
         let configurations = Json::Values(configurations).read(path, graph)?;
         let since = since_improvement(&outcomes);
@@ -139,12 +139,12 @@ impl Measurements {
     }
 }
 
-fn since_improvement(outcomes: &[Measured]) -> u32 {
+fn since_improvement(outcomes: &[MeasuredOutcome]) -> u32 {
     let mut fastest = f64::INFINITY;
     let mut since = 0;
     for outcome in outcomes {
         match outcome {
-            Measured::Time { seconds, .. } if *seconds < fastest => {
+            MeasuredOutcome::Time { seconds, .. } if *seconds < fastest => {
                 (fastest, since) = (*seconds, 0);
             }
             _ => since += 1,
@@ -155,10 +155,10 @@ fn since_improvement(outcomes: &[Measured]) -> u32 {
 
 impl MeasuredForm {
     /// Returns what came of measuring it.
-    fn outcome(&self) -> Measured {
+    fn outcome(&self) -> MeasuredOutcome {
         match self.failure {
-            Some(failure) => Measured::Failed(failure.into()),
-            None => Measured::Time {
+            Some(failure) => MeasuredOutcome::Failed(failure.into()),
+            None => MeasuredOutcome::Time {
                 seconds: self.seconds.unwrap_or_default(),
                 repeats: self.repeats.unwrap_or(1),
             },
@@ -191,8 +191,8 @@ impl Display for Prediction {
 mod tests {
     use super::*;
 
-    fn measured(seconds: f64) -> Measured {
-        Measured::Time {
+    fn measured(seconds: f64) -> MeasuredOutcome {
+        MeasuredOutcome::Time {
             seconds,
             repeats: 1,
         }
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn measurements_since_the_fastest_are_counted() {
-        let failed = Measured::Failed(v1::MeasurementFailure::Crash);
+        let failed = MeasuredOutcome::Failed(v1::MeasurementFailure::Crash);
         assert_eq!(since_improvement(&[measured(3.0), measured(2.0)]), 0);
         let times = [measured(2.0), measured(3.0), failed, measured(2.0)];
         assert_eq!(since_improvement(&times), 3);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{Args, builder::styling::Style};
-use hlorank_client::{Adapt, Client, GraphHandle, RankRequest, Ranked, Ranking, v1};
+use hlorank_client::{Adapt, Client, GraphHandle, RankRequest, RankedConfig, Ranking, v1};
 use serde::Serialize;
 
 use crate::{
@@ -150,7 +150,7 @@ impl Rank {
         let client = subject.server.connect().await?;
         let mut graphs = Vec::new();
         for job in &jobs {
-            let handle = GraphHandle::of(job.measured);
+            let handle = GraphHandle::from_measured(job.measured);
             let request = subject.request(&handle, job, subject.adapt(job)?);
             let request = request.top(self.top.top);
             let (ranking, time) = subject.rank(&client, job, &request).await?;
@@ -244,7 +244,7 @@ impl GraphRanking {
 
 impl RankedConfiguration {
     fn new(job: &Job<'_>, ranking: &Ranking, place: usize) -> Self {
-        let Ranked { config, score } = ranking.best[place];
+        let RankedConfig { config, score } = ranking.best[place];
         let slots = job.measured.graph.configurable();
         let run_times = job.run_times.as_ref();
         Self {
@@ -262,7 +262,7 @@ impl RankedConfiguration {
 }
 
 impl MeasuredSummary {
-    fn new(times: &RunTimes<'_>, best: &[Ranked]) -> Option<Self> {
+    fn new(times: &RunTimes<'_>, best: &[RankedConfig]) -> Option<Self> {
         // A tuner that measures only the best-ranked configurations finds the fastest of these. Its
         // distance to the fastest of all is what the ranking would have cost.
         let (fastest, best_ns) = times.best()?;

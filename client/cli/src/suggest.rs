@@ -85,7 +85,7 @@ impl Suggest {
         let loaded = subject.load_one(&Progress::over(1))?;
         let job = subject.job(&loaded)?;
         let learned = subject.measurements.read(&job.measured.graph)?;
-        let handle = GraphHandle::of(job.measured);
+        let handle = GraphHandle::from_measured(job.measured);
         let mut request = SuggestRequest::new(&handle, job.configurations)
             .model(subject.model.model.clone())
             .target(subject.measurements.target())

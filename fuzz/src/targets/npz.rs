@@ -31,7 +31,7 @@ fn read(input: &[u8]) {
         Err(error) => check_error(&error),
     }
     for task in [Task::Layout, Task::Tile] {
-        match GraphFile::of(path, input.to_vec(), task, &LIMITS) {
+        match GraphFile::parse(path, input.to_vec(), task, &LIMITS) {
             Ok(file) => file
                 .graphs
                 .iter()

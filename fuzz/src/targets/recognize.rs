@@ -17,7 +17,7 @@ pub const RECOGNIZE: Target = Target {
 };
 
 fn read(input: &[u8]) {
-    match GraphFile::of(Path::new("fuzzed"), input.to_vec(), Task::Tile, &LIMITS) {
+    match GraphFile::parse(Path::new("fuzzed"), input.to_vec(), Task::Tile, &LIMITS) {
         Ok(file) => {
             assert!(!file.graphs.is_empty(), "a file without graphs");
             file.graphs

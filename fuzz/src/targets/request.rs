@@ -59,7 +59,7 @@ fn read_parts(request: received::RankConfigsRequest) -> Result<(), ServiceError>
 }
 
 fn encoded(field: &'static str, batch: &Bytes) -> Result<Option<EncodedBatch>, ServiceError> {
-    EncodedBatch::of(batch).map_err(|source| refused(field, source))
+    EncodedBatch::parse(batch).map_err(|source| refused(field, source))
 }
 
 fn read_batch(

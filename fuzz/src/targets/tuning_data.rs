@@ -21,7 +21,7 @@ pub const TUNING_DATA: Target = Target {
 };
 
 fn read(input: &[u8]) {
-    match GraphFile::of(
+    match GraphFile::parse(
         Path::new("fuzzed.pb"),
         input.to_vec(),
         Task::Layout,

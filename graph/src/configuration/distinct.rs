@@ -44,7 +44,7 @@ impl Distinct {
     }
 
     /// Finds the distinct ones of `count` configurations, whose content `item` returns by number.
-    pub(super) fn of<T: Hash + Eq>(count: usize, item: impl Fn(usize) -> T) -> Self {
+    pub(super) fn new<T: Hash + Eq>(count: usize, item: impl Fn(usize) -> T) -> Self {
         let mut distinct = Self::with_capacity(count);
         for _ in pace::in_steps(CONFIGS, 0..count) {
             distinct.add(&item);

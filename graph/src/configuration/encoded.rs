@@ -131,9 +131,9 @@ pub struct EncodedBatch {
 impl EncodedBatch {
     /// Finds the form of an encoded `ConfigBatch`, and counts its configurations. Returns `None` if no form is set. This
     /// takes time in proportion to the message, and no memory.
-    pub fn of(batch: &Bytes) -> Result<Option<Self>, ConfigurationError> {
+    pub fn parse(batch: &Bytes) -> Result<Option<Self>, ConfigurationError> {
         let mut found = None;
-        for field in Fields::of(batch) {
+        for field in Fields::new(batch) {
             let (number, payload) = field?;
             let Some(form) = FORMS.iter().find(|form| form.field.0 == number) else {
                 continue;
@@ -226,6 +226,6 @@ impl TryFrom<&Configs> for EncodedBatch {
         let batch = ConfigBatch {
             configs: Some(configs.clone()),
         };
-        Self::of(&batch.encode_to_vec().into())?.ok_or(ConfigurationError::Empty)
+        Self::parse(&batch.encode_to_vec().into())?.ok_or(ConfigurationError::Empty)
     }
 }

@@ -25,6 +25,6 @@ pub use fusion::FusionBatch;
 pub use layout::{LAYOUT_VALUES, LayoutBatch, LayoutBatchBuilder, LayoutEntry};
 pub use rows::{
     ConfigInput, ConfigValues, FoundRows, LocalConfigurations, Row, RowFinder, SegmentFacts,
-    TooManyRows, Unscored,
+    TooManyRows, UnscoredConfig,
 };
 pub use tile::{TILE_FEATURES, Tile, TileBatch, TileConfiguration};

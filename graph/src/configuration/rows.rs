@@ -24,12 +24,12 @@ pub struct FoundRows {
     /// The rows of each distinct configuration, one configuration after the other.
     pub row_of: Vec<u32>,
     /// Configurations that get no score. They have no rows.
-    pub unscored: Vec<Unscored>,
+    pub unscored: Vec<UnscoredConfig>,
 }
 
 /// A configuration that gets no score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unscored {
+pub struct UnscoredConfig {
     /// Its number in the batch.
     pub config: usize,
     /// The reason.

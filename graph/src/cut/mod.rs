@@ -4,6 +4,6 @@ mod prune;
 mod segmented_graph;
 
 pub use self::{
-    prune::{Pruned, prune},
+    prune::{PrunedGraph, prune},
     segmented_graph::{MAX_SEGMENT_NODES, Occurrence, SegmentedGraph, Summary},
 };

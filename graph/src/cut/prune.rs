@@ -2,14 +2,14 @@ use crate::{Graph, Scope};
 
 /// What pruning leaves of a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pruned {
+pub struct PrunedGraph {
     /// Nodes kept, ascending.
     pub nodes: Vec<u32>,
     /// Edges kept, as positions in `nodes`, in the graph's order.
     pub edges: Vec<[u32; 2]>,
 }
 
-impl Pruned {
+impl PrunedGraph {
     /// Keeps everything.
     pub fn whole(graph: &Graph) -> Self {
         Self {
@@ -23,9 +23,9 @@ impl Pruned {
 /// configurable node. Other graphs stay whole.
 ///
 /// `TGraph`'s own code fails on a configurable node without edges; here it stays as a node of its own.
-pub fn prune(graph: &Graph) -> Pruned {
+pub fn prune(graph: &Graph) -> PrunedGraph {
     match graph.task().kind().scope {
-        Scope::Kernel | Scope::Program | Scope::EveryNode => return Pruned::whole(graph),
+        Scope::Kernel | Scope::Program | Scope::EveryNode => return PrunedGraph::whole(graph),
         Scope::Nodes => {}
     }
     let mut kept = vec![false; graph.len()];
@@ -46,7 +46,7 @@ pub fn prune(graph: &Graph) -> Pruned {
         .into_iter()
         .map(|edge| edge.map(|node| positions[node as usize]))
         .collect();
-    Pruned { nodes, edges }
+    PrunedGraph { nodes, edges }
 }
 
 fn mark(nodes: &[u32], marks: &mut [bool]) {
@@ -78,7 +78,7 @@ mod tests {
         let pruned = prune(&graph(6, &[[1, 0], [2, 0], [2, 1], [4, 3], [5, 2]], &[1]));
         assert_eq!(
             pruned,
-            Pruned {
+            PrunedGraph {
                 nodes: vec![0, 1, 2],
                 edges: vec![[1, 0], [2, 1]]
             }
@@ -90,7 +90,7 @@ mod tests {
         let pruned = prune(&graph(3, &[[1, 0]], &[2]));
         assert_eq!(
             pruned,
-            Pruned {
+            PrunedGraph {
                 nodes: vec![2],
                 edges: vec![]
             }

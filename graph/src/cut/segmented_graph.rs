@@ -1,6 +1,6 @@
 use std::{collections::HashMap, sync::Arc};
 
-use super::prune::{Pruned, prune};
+use super::prune::{PrunedGraph, prune};
 use crate::{
     Digest, FEATURES, FusionProgram, Graph, KernelTooLarge, Pad, Scope, Segment, SequenceLengths,
     Task,
@@ -113,7 +113,7 @@ impl SegmentedGraph {
 
     /// A graph without segments: what all graphs have, and all that a program or a graph of a
     /// feature set has, which models take as a whole.
-    fn uncut(graph: &Graph, pruned: &Pruned) -> Self {
+    fn uncut(graph: &Graph, pruned: &PrunedGraph) -> Self {
         Self {
             hash: graph.hash(),
             whole: graph.clone(),
@@ -207,7 +207,7 @@ pub struct Occurrence {
 /// Turns pieces into segments; equal pieces become one segment.
 struct Cutter<'a> {
     graph: &'a Graph,
-    pruned: &'a Pruned,
+    pruned: &'a PrunedGraph,
     slot_of_node: HashMap<u32, usize>,
     /// For each position in the pruned graph, its position in its piece; `u16::MAX` outside the current one.
     local: Vec<u16>,
@@ -218,7 +218,7 @@ struct Cutter<'a> {
 const OUTSIDE: u16 = u16::MAX;
 
 impl<'a> Cutter<'a> {
-    pub(super) fn new(graph: &'a Graph, pruned: &'a Pruned) -> Self {
+    pub(super) fn new(graph: &'a Graph, pruned: &'a PrunedGraph) -> Self {
         Self {
             graph,
             pruned,
@@ -296,7 +296,7 @@ impl<'a> Cutter<'a> {
 }
 
 /// Connected pieces of the pruned graph as ascending positions in `pruned.nodes`, ordered by their first node.
-fn connected_pieces(pruned: &Pruned) -> Vec<Vec<u32>> {
+fn connected_pieces(pruned: &PrunedGraph) -> Vec<Vec<u32>> {
     let mut parents: Vec<u32> = (0..).take(pruned.nodes.len()).collect();
     for &[consumer, producer] in &pruned.edges {
         join(&mut parents, consumer, producer);

@@ -1,4 +1,4 @@
-use super::{ConfigurationError, Found, GraphError};
+use super::{ConfigurationError, GraphError, UnreadContent};
 
 /// The error of a file that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +17,7 @@ pub enum FileError {
         /// The file.
         path: String,
         /// What it contains.
-        found: Found,
+        found: UnreadContent,
     },
     /// A folder or a device in place of a file.
     #[error(

@@ -28,7 +28,7 @@ pub enum GraphError {
         /// The field of the graph.
         field: &'static str,
         /// What it contains.
-        found: Found,
+        found: UnreadContent,
     },
     /// HLO text that is not valid.
     #[error("HLO text, line {line}, column {column}: {source}")]
@@ -423,14 +423,14 @@ impl FusionError {
 
 /// What a file or a field contains, if it is not read, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct UnreadContent {
     /// Name of the content, such as `a PDF document`.
     pub name: String,
     /// What to do.
     pub advice: String,
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for UnreadContent {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "this is {}; {}", self.name, self.advice)
     }

@@ -7,5 +7,5 @@ mod text;
 
 pub use configuration::ConfigurationError;
 pub use file::FileError;
-pub use graph::{Found, FusionError, GraphError};
+pub use graph::{FusionError, GraphError, UnreadContent};
 pub use text::{ModuleFault, TextError};

@@ -95,7 +95,7 @@ impl Body {
         root: u32,
         program: &FusionProgram,
         graph: &Graph,
-        alike: &Alike,
+        alike: &NodeClasses,
     ) -> Vec<u32> {
         let operands = program.operands(root);
         let mut signature = vec![self.number, alike.number(root)];
@@ -113,7 +113,7 @@ impl Body {
     /// Adds the operands of a root, with the order of those that the body knows nothing of. The
     /// first number of each entry says how to read the others, so that no two roots have one
     /// signature by chance.
-    fn add_operands(&self, operands: &[u32], alike: &Alike, signature: &mut Vec<u32>) {
+    fn add_operands(&self, operands: &[u32], alike: &NodeClasses, signature: &mut Vec<u32>) {
         let mut seen: HashMap<u32, u32, RandomState> = HashMap::default();
         for &operand in operands {
             match self.roles.get(&operand) {
@@ -161,7 +161,7 @@ impl FusionProgram {
 
 /// Which nodes of a program are alike for a kernel: nodes with the same number have the same features, and are the same to
 /// a fusion.
-pub(super) struct Alike {
+pub(super) struct NodeClasses {
     first: u32,
     /// `[nodes of the entry computation]`
     numbers: Vec<u32>,
@@ -195,9 +195,9 @@ impl Hash for Content<'_> {
 /// Number of nodes between two pauses.
 const NODES: usize = 64;
 
-impl Alike {
+impl NodeClasses {
     /// Compares the nodes of the entry computation by content. `graph` is the graph of the program.
-    pub(super) fn of(program: &FusionProgram, graph: &Graph) -> Self {
+    pub(super) fn new(program: &FusionProgram, graph: &Graph) -> Self {
         let mut known: HashMap<Content<'_>, u32> = HashMap::new();
         let mut numbers = Vec::with_capacity(program.len());
         for node in pace::in_steps(NODES, program.first..).take(program.len()) {
@@ -343,7 +343,7 @@ fn check_places(
     let Some(&root) = members.last() else {
         return Ok(());
     };
-    let mut places = Places::of(members, root);
+    let mut places = Places::new(members, root);
     // Users stand behind their operands, so the places of a node are complete when the loop reaches
     // it.
     for &node in members.iter().rev() {
@@ -370,7 +370,7 @@ struct Places {
 
 impl Places {
     /// Returns the one place of the root. The other members have none.
-    fn of(members: &[u32], root: u32) -> Self {
+    fn new(members: &[u32], root: u32) -> Self {
         let empty = members.iter().map(|&member| (member, BTreeSet::new()));
         let mut of_member: HashMap<u32, BTreeSet<usize>> = empty.collect();
         of_member.entry(root).or_default().insert(0);

@@ -10,7 +10,7 @@ use std::{
 use foldhash::fast::RandomState;
 
 use super::{
-    body::{Alike, Body},
+    body::{Body, NodeClasses},
     kernel::{Kernel, KernelLimits, KernelTooLarge},
 };
 use crate::{Digest, FusionProgram, Graph, Segment, pace};
@@ -27,7 +27,7 @@ pub(crate) struct KnownKernel {
 /// roots of one configuration have equal ones, and forming one takes many times as long as finding it here.
 #[derive(Default)]
 pub(crate) struct KnownKernels {
-    alike: OnceLock<Alike>,
+    alike: OnceLock<NodeClasses>,
     table: Arc<Mutex<Table>>,
 }
 
@@ -62,7 +62,7 @@ struct Lookup<'a> {
     program: &'a FusionProgram,
     graph: &'a Graph,
     fused: &'a [u8],
-    alike: &'a Alike,
+    alike: &'a NodeClasses,
     limits: KernelLimits,
     /// What is fused into roots, by their fused operands.
     bodies: HashMap<Vec<u32>, Arc<Body>, RandomState>,
@@ -176,12 +176,12 @@ impl KnownKernels {
         self.table().kernels.len()
     }
 
-    fn alike(&self, program: &FusionProgram, graph: &Graph) -> &Alike {
+    fn alike(&self, program: &FusionProgram, graph: &Graph) -> &NodeClasses {
         if let Some(alike) = self.alike.get() {
             return alike;
         }
         // Comparing pauses, so nobody may wait for it: whoever is first keeps what was found.
-        let alike = Alike::of(program, graph);
+        let alike = NodeClasses::new(program, graph);
         self.alike.get_or_init(|| alike)
     }
 

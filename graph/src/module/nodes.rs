@@ -21,12 +21,12 @@ pub(crate) enum Origin<'a> {
     /// Text that begins with its name.
     Text(&'a str),
     /// An instruction that the text only implies.
-    Implied(Arc<Implied>),
+    Implied(Arc<ImpliedInstruction>),
 }
 
 /// Name, opcode and shape of an instruction that the text only implies.
 #[derive(Debug)]
-pub(crate) struct Implied {
+pub(crate) struct ImpliedInstruction {
     name: Box<str>,
     opcode: Box<str>,
     shape: Arc<ShapeProto>,
@@ -35,7 +35,7 @@ pub(crate) struct Implied {
 impl Origin<'_> {
     /// Returns the origin of an instruction that the text only implies.
     pub(crate) fn implied(instruction: &HloInstructionProto, shape: Arc<ShapeProto>) -> Self {
-        Self::Implied(Arc::new(Implied {
+        Self::Implied(Arc::new(ImpliedInstruction {
             name: instruction.name.as_str().into(),
             opcode: instruction.opcode.as_str().into(),
             shape,

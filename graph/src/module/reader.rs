@@ -26,7 +26,7 @@ impl<'a> HloModule<'a> {
         // The other fields of a message around a module are not read, but a message that is cut off
         // would otherwise be read as a shorter module.
         if module.len() < bytes.len()
-            && let Some(error) = Fields::of(bytes).find_map(Result::err)
+            && let Some(error) = Fields::new(bytes).find_map(Result::err)
         {
             return Err(malformed("the HloProto".to_owned(), &error));
         }
@@ -39,7 +39,7 @@ impl<'a> HloModule<'a> {
 /// Reads the messages of a module.
 impl<'a> ModuleBuilder<'a, '_> {
     fn module(&mut self, bytes: &'a [u8]) -> Result<(), GraphError> {
-        for field in Fields::of(bytes) {
+        for field in Fields::new(bytes) {
             match field.map_err(|error| malformed("the module".to_owned(), &error))? {
                 (3, Payload::Bytes(computation)) => self.computation(computation)?,
                 (3, _) => {
@@ -63,7 +63,7 @@ impl<'a> ModuleBuilder<'a, '_> {
             .map_err(|detail| malformed(self.computation_place(), &detail))?;
         self.begin(header.name, header.id, header.root_id)?;
         // The header has read every field, so none of them is an error any more.
-        let fields = Fields::of(bytes).map_while(Result::ok);
+        let fields = Fields::new(bytes).map_while(Result::ok);
         for (_, payload) in fields.filter(|(number, _)| *number == 2) {
             let Payload::Bytes(instruction) = payload else {
                 let place = self.computation_place();
@@ -80,7 +80,7 @@ impl<'a> ModuleBuilder<'a, '_> {
         }
         // Bytes are counted before they are decoded, because a decoded element of a tuple or a list
         // takes many times the two bytes that it may have on the wire.
-        let nested = Fields::of(bytes)
+        let nested = Fields::new(bytes)
             .map_while(Result::ok)
             .map(|field| match field {
                 // One byte more for each message, so that many empty ones count.
@@ -135,7 +135,7 @@ impl<'a> ComputationHeader<'a> {
             id: 0,
             root_id: 0,
         };
-        for field in Fields::of(computation) {
+        for field in Fields::new(computation) {
             match field.map_err(|error| error.to_string())? {
                 (1, Payload::Bytes(name)) => {
                     header.name = std::str::from_utf8(name).map_err(|error| error.to_string())?;

@@ -130,7 +130,7 @@ fn read_element(descr: &str) -> Result<Element, String> {
         return Err(format!("has records of several fields, {EXPECTED}"));
     };
     let descr = descr.split('\'').next().unwrap_or_default();
-    Element::of(descr).ok_or_else(|| {
+    Element::parse(descr).ok_or_else(|| {
         let kind = match descr.trim_start_matches(['<', '>', '|', '=']).get(..1) {
             Some("O") => " (Python objects)",
             Some("U" | "S") => " (text)",
@@ -195,7 +195,7 @@ enum Kind {
 
 impl Element {
     /// Reads a type as numpy writes it; `None` if it is not one of numbers of at most 64 bits.
-    fn of(descr: &str) -> Option<Self> {
+    fn parse(descr: &str) -> Option<Self> {
         let (order, descr) = descr.split_at_checked(1)?;
         let (kind, width) = descr.split_at_checked(1)?;
         let kind = match (kind, width) {
@@ -317,7 +317,7 @@ pub(super) struct Arrays {
 impl Arrays {
     /// Returns a reader of the bytes of a file. Errors name its `path`. The arrays of the file may have at most `limit`
     /// bytes when they are decompressed, by what the file claims; no more than that is decompressed.
-    pub(super) fn of(path: &Path, bytes: Vec<u8>, limit: u64) -> Result<Self, FileError> {
+    pub(super) fn parse(path: &Path, bytes: Vec<u8>, limit: u64) -> Result<Self, FileError> {
         let path = path.display().to_string();
         let opened = ZipArchive::new(Cursor::new(bytes)).and_then(|mut archive| {
             // A raw entry has its size from the directory of the archive, so nothing is

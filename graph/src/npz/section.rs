@@ -285,7 +285,7 @@ const MAX_EXPORTED: usize = 1 << 30;
 /// Reads the bytes of [`FeatureFile::write_exported`](super::FeatureFile::write_exported); nothing if the file has none. Errors
 /// name the `path`.
 pub fn read_exported(path: &Path, bytes: Vec<u8>) -> Result<Option<Vec<u8>>, FileError> {
-    let mut arrays = Arrays::of(path, bytes, MAX_EXPORTED_BYTES)?;
+    let mut arrays = Arrays::parse(path, bytes, MAX_EXPORTED_BYTES)?;
     if !arrays.has(EXPORTED) {
         return Ok(None);
     }
@@ -300,7 +300,7 @@ pub fn read_golden_cases(
     bytes: Vec<u8>,
     limits: &Limits,
 ) -> Result<Vec<GoldenCase>, FileError> {
-    let mut arrays = Arrays::of(path, bytes, MAX_GOLDEN_BYTES)?;
+    let mut arrays = Arrays::parse(path, bytes, MAX_GOLDEN_BYTES)?;
     let mut cases = Vec::new();
     loop {
         arrays.prefix = format!("{}/", cases.len());
@@ -333,7 +333,7 @@ pub(crate) fn read_npz(
 ) -> Result<(FileKind, MeasuredGraph), FileError> {
     // A file of the user's own may have any size; each array is bounded by the limits when it is
     // read.
-    let mut arrays = Arrays::of(path, bytes, u64::MAX)?;
+    let mut arrays = Arrays::parse(path, bytes, u64::MAX)?;
     // Many other files are zip archives, too.
     if !GRAPH_ARRAYS.iter().any(|array| arrays.has(array)) {
         let path = arrays.path().to_owned();

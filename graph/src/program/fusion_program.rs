@@ -56,7 +56,7 @@ impl FusionProgram {
             slot_of_node,
             nodes,
             operands,
-            callees: Callees::of(module),
+            callees: Callees::new(module),
             slots,
         })
     }
@@ -287,7 +287,7 @@ pub(crate) struct Callees {
 }
 
 impl Callees {
-    pub(crate) fn of(module: &HloModule<'_>) -> Self {
+    pub(crate) fn new(module: &HloModule<'_>) -> Self {
         let called = |node: u32| {
             let ids = module.nodes.callees(node as usize).iter();
             // The reader has refused callees that are missing.

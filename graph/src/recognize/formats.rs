@@ -15,7 +15,7 @@ use ruzstd::decoding::{
 use serde::Deserialize;
 
 use super::protobuf::{has_path, is_message};
-use crate::{FileError, Found, shortened};
+use crate::{FileError, UnreadContent, shortened};
 
 /// The rules and advice of `formats.json`.
 #[derive(Deserialize)]
@@ -106,7 +106,7 @@ impl<'a> Sample<'a> {
 }
 
 /// Returns the first format that fits.
-pub(super) fn find(sample: &Sample<'_>) -> Option<Found> {
+pub(super) fn find(sample: &Sample<'_>) -> Option<UnreadContent> {
     let format = FORMATS
         .formats
         .iter()
@@ -115,9 +115,9 @@ pub(super) fn find(sample: &Sample<'_>) -> Option<Found> {
 }
 
 /// Returns what content is, with the advice of a key.
-pub(super) fn found(name: impl Into<String>, advice: &str) -> Found {
+pub(super) fn found(name: impl Into<String>, advice: &str) -> UnreadContent {
     let advice = FORMATS.advice.get(advice).cloned().unwrap_or_default();
-    Found {
+    UnreadContent {
         name: name.into(),
         advice,
     }
@@ -168,7 +168,7 @@ const GENERAL: &str = "hlo";
 const SHOWN_BYTES: usize = 8;
 
 /// Names bytes that hold no module.
-pub(crate) fn name_of(bytes: &[u8]) -> Found {
+pub(crate) fn name_of(bytes: &[u8]) -> UnreadContent {
     if bytes.is_empty() {
         return found("an empty file", GENERAL);
     }
@@ -176,7 +176,7 @@ pub(crate) fn name_of(bytes: &[u8]) -> Found {
 }
 
 /// Names bytes of a known format.
-pub(super) fn known(bytes: &[u8]) -> Option<Found> {
+pub(super) fn known(bytes: &[u8]) -> Option<UnreadContent> {
     let text = decoded(bytes);
     let sample = if is_text(text.as_bytes()) {
         Sample::text(&text)
@@ -187,7 +187,7 @@ pub(super) fn known(bytes: &[u8]) -> Option<Found> {
 }
 
 /// Names a zip archive by the names of the files in it.
-pub(crate) fn name_of_zip(entries: &[String]) -> Found {
+pub(crate) fn name_of_zip(entries: &[String]) -> UnreadContent {
     find(&Sample::zip(entries)).unwrap_or_else(|| {
         let shown: Vec<String> = entries
             .iter()
@@ -208,7 +208,7 @@ pub(crate) fn name_of_zip(entries: &[String]) -> Found {
     })
 }
 
-fn unknown(bytes: &[u8]) -> Found {
+fn unknown(bytes: &[u8]) -> UnreadContent {
     let text = decoded(bytes);
     let name = if is_text(text.as_bytes()) {
         match text.lines().map(str::trim).find(|line| !line.is_empty()) {

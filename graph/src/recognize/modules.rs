@@ -2,7 +2,7 @@
 
 use super::{formats::known, protobuf::holds_module};
 use crate::{
-    Found, GraphError, TextError, pace,
+    GraphError, TextError, UnreadContent, pace,
     syntax::{TABLES, is_element_type, is_hlo_text},
 };
 
@@ -358,7 +358,7 @@ pub(crate) fn named_text(text: &str, error: GraphError) -> GraphError {
     })
 }
 
-fn other_than_module(text: &str) -> Option<Found> {
+fn other_than_module(text: &str) -> Option<UnreadContent> {
     let mut lines = headers(text).map(|line| line + 1);
     let Some(first) = lines.next() else {
         return without_module(text);
@@ -378,7 +378,7 @@ fn other_than_module(text: &str) -> Option<Found> {
 }
 
 /// Names text in which no line is the header of a module.
-fn without_module(text: &str) -> Option<Found> {
+fn without_module(text: &str) -> Option<UnreadContent> {
     let unmarked = text.trim_start_matches('\u{feff}');
     if is_hlo_text(unmarked.as_bytes()) {
         // To `headers`, the mark is text in front of the header that no logger writes.
@@ -398,8 +398,8 @@ fn without_module(text: &str) -> Option<Found> {
     ))
 }
 
-fn named(name: impl Into<String>, advice: &str) -> Found {
-    Found {
+fn named(name: impl Into<String>, advice: &str) -> UnreadContent {
+    UnreadContent {
         name: name.into(),
         advice: advice.to_owned(),
     }

@@ -83,7 +83,7 @@ pub(super) fn is_module(bytes: &[u8]) -> bool {
 
 /// Returns whether bytes are readable as one whole message, with fields that messages have.
 pub(super) fn is_message(bytes: &[u8]) -> bool {
-    let fields: Vec<_> = crate::wire::Fields::of(bytes).take(MAX_FIELDS).collect();
+    let fields: Vec<_> = crate::wire::Fields::new(bytes).take(MAX_FIELDS).collect();
     // Random bytes often are readable as fields, but seldom as fields with small numbers alone.
     let plausible =
         |field: &Result<(u32, _), _>| field.as_ref().is_ok_and(|(number, _)| *number < 10_000);
@@ -164,7 +164,7 @@ impl fmt::Display for FileKind {
 impl FileKind {
     /// Recognizes text that begins with a module, and protobuf messages by the fields inside. Returns `None` for any other
     /// content.
-    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn recognize(bytes: &[u8]) -> Option<Self> {
         // A serialized module may have the name `HloModule`, and begins with a line feed.
         if is_module(bytes) {
             return Some(Self::HloModule);
@@ -191,7 +191,7 @@ fn is_list_of_tuning(bytes: &[u8], first: &[u8]) -> bool {
     let is_kernel = bytes_field(first, 1).is_some_and(is_module);
     // Only the readable fields count, so a file that is cut off is recognized, and its reader
     // reports the fault.
-    let mut fields = Fields::of(bytes).map_while(Result::ok);
+    let mut fields = Fields::new(bytes).map_while(Result::ok);
     is_kernel
         && fields.all(|field| matches!(field, (1, _)))
         && (is_tuning(first) || !has_others(first))
@@ -199,7 +199,7 @@ fn is_list_of_tuning(bytes: &[u8], first: &[u8]) -> bool {
 
 /// Returns whether a message has fields beside a module.
 fn has_others(message: &[u8]) -> bool {
-    Fields::of(message)
+    Fields::new(message)
         .map_while(Result::ok)
         .any(|(number, _)| number != 1)
 }
@@ -208,7 +208,7 @@ fn has_others(message: &[u8]) -> bool {
 /// configurable nodes, or its field 3 is a run. An `HloProto` has a buffer assignment there, and
 /// `HloModuleProtoWithConfig` a message in place of the fingerprint.
 fn is_tuning(bytes: &[u8]) -> bool {
-    Fields::of(bytes)
+    Fields::new(bytes)
         .map_while(Result::ok)
         .any(|field| match field {
             (2, Payload::Varint(_)) | (4, _) => true,

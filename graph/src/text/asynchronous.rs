@@ -4,7 +4,7 @@ use hlorank_proto::xla::HloInstructionProto;
 
 use super::{
     attributes::keep_dimensions,
-    computation::{Computation, Pending, Signature, Wrapped},
+    computation::{Computation, Pending, Signature, WrapperComputation},
     module::Parser,
     shapes::ShapeId,
 };
@@ -30,7 +30,7 @@ pub(super) struct StepPlace {
 
 impl Asynchronous {
     /// Recognizes a short form by an opcode that XLA does not have, and reduces it to the opcode of the operation.
-    pub(super) fn of(instruction: &mut HloInstructionProto) -> Option<Self> {
+    pub(super) fn parse(instruction: &mut HloInstructionProto) -> Option<Self> {
         // Opcodes of XLA such as `copy-start` and `all-reduce-done` have these endings too, and are
         // no short forms.
         if opcode_id(&instruction.opcode) != 0 {
@@ -127,7 +127,7 @@ impl<'a> Parser<'a, '_> {
             .flatten();
         let called = called.and_then(|&called| self.pending.signature(called).cloned());
         let id = self.callees.unnamed();
-        let number = self.pending.add_wrapped(Wrapped {
+        let number = self.pending.add_wrapped(WrapperComputation {
             id,
             signature,
             operation,
@@ -206,8 +206,8 @@ impl Parser<'_, '_> {
 
     /// Adds the computation of an asynchronous operation: its parameters, and the operation as its
     /// root.
-    fn add_wrapped(&mut self, wrapped: Wrapped) -> Result<(), GraphError> {
-        let Wrapped {
+    fn add_wrapped(&mut self, wrapped: WrapperComputation) -> Result<(), GraphError> {
+        let WrapperComputation {
             id,
             signature,
             mut operation,

@@ -194,11 +194,11 @@ pub(super) enum Pending<'a> {
         name: &'a str,
         computation: Computation<'a>,
     },
-    Wrapped(Wrapped),
+    Wrapped(WrapperComputation),
 }
 
 /// A computation of one operation, which an asynchronous operation calls.
-pub(super) struct Wrapped {
+pub(super) struct WrapperComputation {
     pub(super) id: i64,
     pub(super) signature: Signature,
     pub(super) operation: HloInstructionProto,
@@ -219,13 +219,13 @@ impl<'a> PendingComputations<'a> {
     }
 
     /// Adds the computation of an asynchronous operation, and returns its number.
-    pub(super) fn add_wrapped(&mut self, wrapped: Wrapped) -> usize {
+    pub(super) fn add_wrapped(&mut self, wrapped: WrapperComputation) -> usize {
         self.computations.push(Pending::Wrapped(wrapped));
         self.computations.len() - 1
     }
 
     /// Returns the computation of an asynchronous operation.
-    pub(super) fn wrapped(&mut self, number: usize) -> Option<&mut Wrapped> {
+    pub(super) fn wrapped(&mut self, number: usize) -> Option<&mut WrapperComputation> {
         match self.computations.get_mut(number) {
             Some(Pending::Wrapped(wrapped)) => Some(wrapped),
             _ => None,

@@ -77,7 +77,7 @@ impl<'a> Parser<'a, '_> {
             shape,
             ..HloInstructionProto::default()
         };
-        let form = Asynchronous::of(&mut instruction);
+        let form = Asynchronous::parse(&mut instruction);
         // The defaults are those of the operation inside a short form, and attributes of the text
         // overwrite them.
         set_defaults(&mut instruction);

@@ -15,11 +15,11 @@ pub(super) struct ShapeId(u32);
 /// one level of a shape, so a written one is read again when an element of it is asked for.
 #[derive(Debug, Default)]
 pub(super) struct Shapes {
-    shapes: Vec<Known>,
+    shapes: Vec<ShapeState>,
 }
 
 #[derive(Clone, Debug)]
-enum Known {
+enum ShapeState {
     /// The position of a shape in the text.
     Written(usize),
     /// An array that instructions share which the text only implies.
@@ -36,27 +36,27 @@ impl Shapes {
     ) -> Result<Option<(ShapeId, ShapeProto)>, GraphError> {
         let start = lexer.position();
         let message = shape_if_next(lexer)?;
-        Ok(message.map(|message| (self.add(Known::Written(start)), message)))
+        Ok(message.map(|message| (self.add(ShapeState::Written(start)), message)))
     }
 
     /// Adds an array.
     pub(super) fn array(&mut self, shape: ShapeProto) -> ShapeId {
-        self.add(Known::Array(Arc::new(shape)))
+        self.add(ShapeState::Array(Arc::new(shape)))
     }
 
     /// Adds a tuple.
     pub(super) fn tuple(&mut self, elements: Vec<ShapeId>) -> ShapeId {
-        self.add(Known::Tuple(elements.into()))
+        self.add(ShapeState::Tuple(elements.into()))
     }
 
-    fn add(&mut self, shape: Known) -> ShapeId {
+    fn add(&mut self, shape: ShapeState) -> ShapeId {
         // Every shape follows from at least one byte of the text, so there are fewer than 2^32.
         let id = ShapeId(u32::try_from(self.shapes.len()).unwrap_or(u32::MAX));
         self.shapes.push(shape);
         id
     }
 
-    fn get(&self, id: ShapeId) -> &Known {
+    fn get(&self, id: ShapeId) -> &ShapeState {
         &self.shapes[id.0 as usize]
     }
 
@@ -67,9 +67,9 @@ impl Shapes {
         lexer: &mut Lexer<'_>,
     ) -> Result<ShapeProto, GraphError> {
         match self.get(id) {
-            &Known::Written(position) => lexer.aside(position, shape),
-            Known::Array(shape) => Ok((**shape).clone()),
-            Known::Tuple(elements) => Ok(tuple_of(elements.len())),
+            &ShapeState::Written(position) => lexer.aside(position, shape),
+            ShapeState::Array(shape) => Ok((**shape).clone()),
+            ShapeState::Tuple(elements) => Ok(tuple_of(elements.len())),
         }
     }
 
@@ -81,12 +81,12 @@ impl Shapes {
     ) -> Result<Arc<ShapeProto>, GraphError> {
         // A written tuple is split, so that it is not read again as often as it is asked for.
         self.elements(id, lexer)?;
-        if let Known::Array(shape) = self.get(id) {
+        if let ShapeState::Array(shape) = self.get(id) {
             return Ok(Arc::clone(shape));
         }
         let shape = Arc::new(self.message(id, lexer)?);
-        if let Known::Written(_) = self.get(id) {
-            self.shapes[id.0 as usize] = Known::Array(Arc::clone(&shape));
+        if let ShapeState::Written(_) = self.get(id) {
+            self.shapes[id.0 as usize] = ShapeState::Array(Arc::clone(&shape));
         }
         Ok(shape)
     }
@@ -97,7 +97,7 @@ impl Shapes {
         id: ShapeId,
         lexer: &mut Lexer<'_>,
     ) -> Result<Option<&[ShapeId]>, GraphError> {
-        if let Known::Written(position) = *self.get(id) {
+        if let ShapeState::Written(position) = *self.get(id) {
             if lexer.aside(position, Lexer::peek) != b'(' {
                 return Ok(None);
             }
@@ -116,12 +116,12 @@ impl Shapes {
             // many times.
             let elements = starts
                 .into_iter()
-                .map(|start| self.add(Known::Written(start)))
+                .map(|start| self.add(ShapeState::Written(start)))
                 .collect();
-            self.shapes[id.0 as usize] = Known::Tuple(elements);
+            self.shapes[id.0 as usize] = ShapeState::Tuple(elements);
         }
         match self.get(id) {
-            Known::Tuple(elements) => Ok(Some(elements)),
+            ShapeState::Tuple(elements) => Ok(Some(elements)),
             _ => Ok(None),
         }
     }
@@ -148,7 +148,7 @@ impl Shapes {
         // the comparison of the elements before may have added shapes.
         for index in 0..count {
             let pair = [one, other].map(|shape| match self.get(shape) {
-                Known::Tuple(elements) => elements[index],
+                ShapeState::Tuple(elements) => elements[index],
                 _ => shape,
             });
             if !self.compatible(pair, lexer)? {

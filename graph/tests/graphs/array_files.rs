@@ -21,7 +21,7 @@ fn read(name: &str) -> Result<MeasuredGraph, FileError> {
     let mut bytes = Vec::new();
     let mut file = archive.by_name(name).unwrap();
     file.read_to_end(&mut bytes).unwrap();
-    let read = GraphFile::of(Path::new(name), bytes, Task::Layout, &Limits::default());
+    let read = GraphFile::parse(Path::new(name), bytes, Task::Layout, &Limits::default());
     Ok(read?.graphs.remove(0))
 }
 

@@ -32,7 +32,7 @@ fn sent(source: &GraphSource) -> (&str, Vec<u8>) {
 fn every_file_is_read_or_named_as_by_every_client() {
     for vector in vectors() {
         let name = vector["name"].as_str().unwrap();
-        let read = GraphFile::of(
+        let read = GraphFile::parse(
             "graph".as_ref(),
             latin_1(&vector["latin_1"]),
             Task::Tile,

@@ -70,7 +70,7 @@ impl LessonCache {
         }
         // Nobody waits for another call that learns the same, because learning pauses, and a waiting call would keep the
         // worker that the other one needs.
-        let adapted = AdaptedModel::of(prior, measurements).map(Arc::new);
+        let adapted = AdaptedModel::new(prior, measurements).map(Arc::new);
         self.adapted.insert(digest, adapted.clone());
         adapted
     }
@@ -83,7 +83,7 @@ impl LessonCache {
         if let Some(studied) = self.studied.get(&digest) {
             return studied;
         }
-        let studied = Arc::new(StudiedTargets::of(prior, targets));
+        let studied = Arc::new(StudiedTargets::new(prior, targets));
         self.studied.insert(digest, Arc::clone(&studied));
         studied
     }
@@ -147,7 +147,7 @@ mod tests {
         };
         let measured = [1.0, 2.0, 4.0].into_iter().zip(seconds).map(measurement);
         let prior = Prior::of_model(0.076, 0.5);
-        cache.learn(prior, Measurements::of(measured.collect()))
+        cache.learn(prior, Measurements::new(measured.collect()))
     }
 
     #[test]

@@ -32,9 +32,9 @@ const EXPECTED_COUNT: f64 = 10.0;
 impl ColumnScale {
     /// The scale of points, all with the same number of columns, before lengths are learned. If there are too many columns, those
     /// are left out whose values go least with the `times`.
-    pub(super) fn of(points: &[Point], times: &[f64]) -> Self {
+    pub(super) fn new(points: &[Point], times: &[f64]) -> Self {
         let count = points.first().map_or(0, |point| point.columns.len());
-        let all = pace::in_steps(1, 0..count).map(|place| Column::of(place, points, times));
+        let all = pace::in_steps(1, 0..count).map(|place| Column::new(place, points, times));
         let mut columns: Vec<(f64, Column)> = all.collect();
         if count > MAX_COLUMNS {
             // The second sort restores the order of the columns, which fixes the order of sums.
@@ -60,7 +60,7 @@ impl ColumnScale {
 
 impl Column {
     /// A column, and how well its values go with the times.
-    fn of(place: usize, points: &[Point], times: &[f64]) -> (f64, Self) {
+    fn new(place: usize, points: &[Point], times: &[f64]) -> (f64, Self) {
         let values: Vec<f64> = points
             .iter()
             .map(|point| point.columns.value(place))
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn positive_columns_count_by_their_logarithm() {
         let points = points(&[&[1.0, 0.0], &[2.0, 1.0], &[4.0, 1.0]]);
-        let scale = ColumnScale::of(&points, &[0.0; 3]);
+        let scale = ColumnScale::new(&points, &[0.0; 3]);
         let at = |number: usize| scale.coordinates(&points[number]);
         let step = at(1)[0] - at(0)[0];
         assert!((at(2)[0] - at(1)[0] - step).abs() < 1e-12 && step > 0.0);
@@ -137,7 +137,7 @@ mod tests {
             .collect();
         let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
         let times: Vec<f64> = (0..8).map(f64::from).collect();
-        let scale = ColumnScale::of(&points(&rows), &times);
+        let scale = ColumnScale::new(&points(&rows), &times);
         assert_eq!(scale.0.len(), MAX_COLUMNS);
         assert!(scale.0.iter().any(|column| column.place == 70));
         assert!(scale.0.is_sorted_by_key(|column| column.place));

@@ -42,7 +42,7 @@ const BY_SPEED: f64 = -0.208;
 const VARIANCE: [f64; 3] = [0.023, 0.22, 0.15];
 
 impl PredictedList {
-    pub(crate) fn of(predicted: Vec<Normal>) -> Self {
+    pub(crate) fn new(predicted: Vec<Normal>) -> Self {
         Self(predicted)
     }
 
@@ -105,7 +105,7 @@ mod tests {
             mean: apart * f64::from(number),
             variance: deviation * deviation,
         };
-        PredictedList::of((0..50).map(each).collect())
+        PredictedList::new((0..50).map(each).collect())
     }
 
     fn basis(learned: usize) -> Basis {

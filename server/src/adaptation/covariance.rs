@@ -165,7 +165,7 @@ impl Posterior {
 
 impl Partitions {
     /// The partitions of configurations, each of which has an order for every tensor.
-    pub(super) fn of(orders: &[&[u32]]) -> Self {
+    pub(super) fn new(orders: &[&[u32]]) -> Self {
         let mut partitions = Self::default();
         let mut known = BTreeMap::new();
         for tensor in 0..orders.first().map_or(0, |first| first.len()) {
@@ -198,7 +198,7 @@ impl Partitions {
 
 impl Columns {
     /// The columns of measured configurations with these scores.
-    pub(super) fn of(scores: Vec<f64>, partitions: &Partitions) -> Self {
+    pub(super) fn new(scores: Vec<f64>, partitions: &Partitions) -> Self {
         let mut next = OFFSET_AND_SCORE;
         let all = partitions.all.iter().map(|partition| {
             let columns = next..next + partition.parts;
@@ -308,7 +308,7 @@ impl Covariance for Columns {
             }
             values[row] += 1.0;
         }
-        let factor = Factor::of(matrix, size);
+        let factor = Factor::new(matrix, size);
         let inverse = factor.inverse();
         // What means of the columns do not explain, divided by the noise. With the means after the measurements, this is A⁻¹r.
         let unexplained = |means: &[f64]| -> Vec<f64> {
@@ -447,7 +447,7 @@ impl Covariance for Gram<'_> {
             matrix[row * self.size + row] += noise;
         }
         // One factor gives the weights, the determinant and the inverse: factoring takes the time.
-        let factor = Factor::of(matrix, self.size);
+        let factor = Factor::new(matrix, self.size);
         let weights = factor.solve(residuals);
         let inverse = factor.inverse();
         Solution {
@@ -471,7 +471,7 @@ mod tests {
     #[test]
     fn tensors_that_divide_alike_are_one_partition() {
         let orders = [[5, 1, 9], [5, 2, 9], [6, 1, 8], [5, 1, 9]];
-        let partitions = Partitions::of(&orders.each_ref().map(<[u32; 3]>::as_slice));
+        let partitions = Partitions::new(&orders.each_ref().map(<[u32; 3]>::as_slice));
         assert_eq!(
             (partitions.of_tensor, partitions.all.len()),
             (vec![0, 1, 0], 2)

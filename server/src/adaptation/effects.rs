@@ -48,7 +48,7 @@ pub(crate) struct LayoutMeans {
 pub(crate) struct LayoutRows(BTreeSet<Vec<u16>>);
 
 impl LayoutMeans {
-    pub(super) fn of(effects: &Effects, failed: &[Point], batch: &LayoutBatch) -> Self {
+    pub(super) fn new(effects: &Effects, failed: &[Point], batch: &LayoutBatch) -> Self {
         // An entry is looked up once for the batch, so that a configuration takes one addition a
         // slot.
         let table = |slot| {
@@ -61,7 +61,7 @@ impl LayoutMeans {
             constant: effects.constant,
             slope: effects.slope,
             tables: (0..batch.slots()).map(table).collect(),
-            failed: LayoutRows::of(failed, batch),
+            failed: LayoutRows::new(failed, batch),
         }
     }
 
@@ -78,7 +78,7 @@ impl LayoutMeans {
 
 impl LayoutRows {
     /// The points whose entries are in the tables of a batch.
-    pub(crate) fn of(points: &[Point], batch: &LayoutBatch) -> Self {
+    pub(crate) fn new(points: &[Point], batch: &LayoutBatch) -> Self {
         let rows = points.iter().filter_map(|point| row(point, batch));
         Self(rows.collect())
     }
@@ -137,7 +137,7 @@ mod tests {
             orders: [first, 7, 0, 3, 7, 0].into(),
             ..Point::default()
         };
-        let means = LayoutMeans::of(&effects, &[], &batch);
+        let means = LayoutMeans::new(&effects, &[], &batch);
         for (config, first) in [(0, 1), (1, 2)] {
             let mean = means.mean(3.0, batch.row(config));
             assert_eq!(mean.to_bits(), effects.of_point(&point(first)).to_bits());
@@ -147,7 +147,7 @@ mod tests {
             1.0 + 1.5 + 4.0 + 16.0 + 64.0,
             "2 was not measured"
         );
-        let means = LayoutMeans::of(&effects, &[point(2), point(5)], &batch);
+        let means = LayoutMeans::new(&effects, &[point(2), point(5)], &batch);
         assert_eq!(means.mean(3.0, batch.row(1)), f64::INFINITY);
         assert!(means.mean(3.0, batch.row(0)).is_finite());
     }

@@ -50,7 +50,7 @@ const EXPECTED_WIDTH: (f64, f64) = (1.5, 5.0);
 impl Fit {
     /// Learns the variances from the residuals of the measured configurations, given the number of runs of each; `spread` is the
     /// expected deviation of residuals. Each step of majorization and minimization makes the residuals more likely.
-    pub(super) fn of(
+    pub(super) fn new(
         kernel: &Kernel,
         covariance: &dyn Covariance,
         residuals: &[f64],

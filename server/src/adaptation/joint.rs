@@ -15,7 +15,7 @@ use crate::statistics::Normal;
 pub(super) struct Joint<'a> {
     adapted: &'a AdaptedModel,
     candidates: Vec<Candidate<'a>>,
-    believed: Vec<Believed>,
+    believed: Vec<BelievedMeasurement>,
     /// The lowest ln(seconds) that was measured or is believed.
     lowest: f64,
 }
@@ -30,7 +30,7 @@ struct Candidate<'a> {
 }
 
 /// A configuration whose predicted time is taken for its measured one.
-struct Believed {
+struct BelievedMeasurement {
     configuration: Configuration,
     /// Under each hypothesis, that of a run.
     deviations: Vec<f64>,
@@ -52,7 +52,7 @@ struct Posterior {
 
 impl<'a> Joint<'a> {
     /// The candidates of these numbers, which have these points.
-    pub(super) fn of(adapted: &'a AdaptedModel, numbers: Vec<usize>, points: &'a [Point]) -> Self {
+    pub(super) fn new(adapted: &'a AdaptedModel, numbers: Vec<usize>, points: &'a [Point]) -> Self {
         let lowest = adapted.fastest;
         let candidates = pace::in_steps(16, numbers.into_iter().zip(points));
         let candidates = candidates.map(|(number, point)| Candidate {
@@ -71,7 +71,7 @@ impl<'a> Joint<'a> {
 
     /// Takes the predicted time of a configuration for its measured one. Means stay as they are, and variances fall.
     pub(super) fn believe(&mut self, point: &Point) {
-        let mut configuration = Configuration::of(self.adapted, point);
+        let mut configuration = Configuration::new(self.adapted, point);
         configuration.condition(self.adapted, &self.believed);
         let normal = configuration.mixture(self.adapted);
         self.lowest = self.lowest.min(normal.mean);
@@ -79,7 +79,7 @@ impl<'a> Joint<'a> {
         let deviations = under
             .map(|(each, hypothesis)| (each.normal.variance + hypothesis.fit.noise).sqrt())
             .collect();
-        self.believed.push(Believed {
+        self.believed.push(BelievedMeasurement {
             configuration,
             deviations,
         });
@@ -124,7 +124,7 @@ impl<'a> Joint<'a> {
     /// Computes the expected improvement of the candidate at a place, given all that is measured and believed.
     fn update(&mut self, place: usize) -> f64 {
         let candidate = &mut self.candidates[place];
-        let new = || Configuration::of(self.adapted, candidate.point);
+        let new = || Configuration::new(self.adapted, candidate.point);
         let configuration = candidate.configuration.get_or_insert_with(new);
         configuration.condition(self.adapted, &self.believed);
         candidate.improvement = configuration.mixture(self.adapted).improvement(self.lowest);
@@ -147,7 +147,7 @@ fn before_measuring(adapted: &AdaptedModel, point: &Point) -> Normal {
 }
 
 impl Configuration {
-    fn of(adapted: &AdaptedModel, point: &Point) -> Self {
+    fn new(adapted: &AdaptedModel, point: &Point) -> Self {
         let kernel = &adapted.kernel;
         let scaled = kernel.scaled(point);
         let under = adapted.hypotheses.iter().map(|hypothesis| {
@@ -168,7 +168,7 @@ impl Configuration {
 
     /// Lowers the variances by what those of the believed configurations tell that it has not heard
     /// yet.
-    fn condition(&mut self, adapted: &AdaptedModel, believed: &[Believed]) {
+    fn condition(&mut self, adapted: &AdaptedModel, believed: &[BelievedMeasurement]) {
         for (number, hypothesis) in adapted.hypotheses.iter().enumerate() {
             let own = &mut self.under[number];
             for known in &believed[own.told.len()..] {

@@ -60,17 +60,17 @@ const TEACH_LENGTHS: usize = 64;
 
 impl Kernel {
     /// The kernel of measured configurations, of which there is at least one. Those of a feature set are alike if their columns are.
-    pub(super) fn of(measurements: &Measurements, prior: Prior) -> Self {
+    pub(super) fn new(measurements: &Measurements, prior: Prior) -> Self {
         let (points, score_unit) = (&measurements.points, prior.spread / prior.slope);
         if points[0].columns.is_empty() {
             return Self::of_points(points, score_unit, None);
         }
-        let mut scale = ColumnScale::of(points, &measurements.times);
+        let mut scale = ColumnScale::new(points, &measurements.times);
         let teaching = measurements.clone().at_most(TEACH_LENGTHS);
         let some = &teaching.points;
         let coordinates = some.iter().map(|point| scale.coordinates(point));
         let scores = some.iter().map(|point| point.score / score_unit);
-        let learned = Lengths::of(&Observations {
+        let learned = Lengths::new(&Observations {
             coordinates: &coordinates.collect::<Vec<_>>(),
             scores: &centered(scores.collect()),
             // What the score is expected to explain would otherwise shorten the lengths.
@@ -103,7 +103,7 @@ impl Kernel {
             measured: Vec::new(),
             coordinates: Vec::new(),
             has_coordinates: scale.is_some() || !points[0].bounds.is_empty(),
-            partitions: Partitions::of(&orders),
+            partitions: Partitions::new(&orders),
             columns: None,
             scale,
         };
@@ -122,7 +122,7 @@ impl Kernel {
         // A function of coordinates has no columns.
         if !kernel.has_coordinates && kernel.partitions.columns() < points.len() {
             let scores = kernel.measured.iter().map(|each| each.score).collect();
-            kernel.columns = Some(Columns::of(scores, &kernel.partitions));
+            kernel.columns = Some(Columns::new(scores, &kernel.partitions));
         }
         kernel
     }

@@ -88,10 +88,10 @@ const SERIES: [f64; 9] = [
 ];
 
 impl Lengths {
-    pub(super) fn of(observed: &Observations<'_>) -> Self {
+    pub(super) fn new(observed: &Observations<'_>) -> Self {
         // Few residuals hardly change the deviation from what was expected.
         let deviation = variance(observed.residuals, observed.spread).sqrt();
-        let pairs = Pairs::of(observed, deviation);
+        let pairs = Pairs::new(observed, deviation);
         let mut at: Vec<f64> = expected_logarithms(pairs.columns).collect();
         let [first, longest, shortest] = STEP;
         let mut steps = vec![first; at.len()];
@@ -130,7 +130,7 @@ impl Lengths {
 }
 
 impl Pairs {
-    fn of(observed: &Observations<'_>, deviation: f64) -> Self {
+    fn new(observed: &Observations<'_>, deviation: f64) -> Self {
         let Observations {
             coordinates,
             scores,
@@ -185,7 +185,7 @@ impl Pairs {
             values[row] += amplitude + noise * self.shares[row];
             from += row;
         }
-        let factor = Factor::of(covariance, count);
+        let factor = Factor::new(covariance, count);
         let solved = factor.solve(&self.residuals);
         let inverse = factor.inverse();
         let mut loss = 0.5 * (dot(&self.residuals, &solved) + factor.log_determinant);
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn a_column_without_effect_gets_a_long_length() {
         let (coordinates, residuals) = grid();
-        let learned = Lengths::of(&observed(&coordinates, &residuals));
+        let learned = Lengths::new(&observed(&coordinates, &residuals));
         println!("{learned:?}");
         assert!(learned.of_columns[1] > 3.0 * learned.of_columns[0]);
         assert!(learned.noise < 0.1 * learned.amplitude);
@@ -305,7 +305,7 @@ mod tests {
     fn the_gradient_is_how_the_loss_rises() {
         let (coordinates, residuals) = grid();
         let observed = observed(&coordinates, &residuals);
-        let pairs = Pairs::of(&observed, variance(&residuals, observed.spread).sqrt());
+        let pairs = Pairs::new(&observed, variance(&residuals, observed.spread).sqrt());
         let at = [0.3, 0.9, -0.2, -1.5];
         let gradient = pairs.loss(&at).1;
         for place in 0..at.len() {

@@ -115,7 +115,7 @@ impl TriangleOfEights {
 
 impl Factor {
     /// Factors a `[size, size]` matrix, of which the lower triangle is read.
-    pub(super) fn of(mut matrix: Vec<f64>, size: usize) -> Self {
+    pub(super) fn new(mut matrix: Vec<f64>, size: usize) -> Self {
         cholesky(&mut matrix, size);
         // |A| = |L|², and |L| is the product of its diagonal.
         let logarithms = diagonal(&matrix, size).map(|pivot| 2.0 * libm::log(pivot));
@@ -234,7 +234,7 @@ mod tests {
         let dense: Vec<f64> = (0..size * size)
             .map(|place| matrix(place / size, place % size))
             .collect();
-        let factor = Factor::of(dense.clone(), size);
+        let factor = Factor::new(dense.clone(), size);
         let inverse = factor.inverse();
         for row in 0..size {
             let solved = factor.solve(&dense[row * size..][..size]);
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn the_determinant_is_the_product_of_the_pivots() {
-        let factor = Factor::of(vec![4.0, 2.0, 2.0, 3.0], 2);
+        let factor = Factor::new(vec![4.0, 2.0, 2.0, 3.0], 2);
         assert!((factor.log_determinant - 8_f64.ln()).abs() < 1e-14);
     }
 }

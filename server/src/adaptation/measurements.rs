@@ -56,7 +56,7 @@ const SLOWER: f64 = 0.2;
 
 impl Measurements {
     /// Sorts measurements, and combines those of one configuration.
-    pub(crate) fn of(mut measured: Vec<Measurement>) -> Self {
+    pub(crate) fn new(mut measured: Vec<Measurement>) -> Self {
         // The order is total, so that sums have the same bits in whatever order reports came in.
         let key = |each: &Measurement| (each.seconds.map(f64::to_bits), each.repeats);
         measured.sort_unstable_by(|one, other| {
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn measurements_of_one_configuration_are_combined_by_their_repeats() {
-        let all = Measurements::of(vec![
+        let all = Measurements::new(vec![
             measured(2.0, 1.0, 3),
             measured(1.0, 5.0, 1),
             measured(2.0, 16.0, 1),
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_failure_counts_if_there_is_no_time() {
-        let all = Measurements::of(vec![
+        let all = Measurements::new(vec![
             measured(1.0, None, 1),
             measured(2.0, None, 1),
             measured(1.0, 2.0, 1),
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_failure_may_count_as_slow() {
-        let all = Measurements::of(vec![
+        let all = Measurements::new(vec![
             measured(1.0, None, 1),
             measured(2.0, 1.0, 1),
             measured(3.0, 2.0, 1),
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn the_fastest_half_and_a_draw_of_the_others_are_kept() {
         let all = || (1..=100_u32).map(|number| measured(f64::from(number), f64::from(number), 1));
-        let kept = Measurements::of(all().collect()).at_most(20);
+        let kept = Measurements::new(all().collect()).at_most(20);
         assert_eq!(kept.times.len(), 20);
         let bound = |number: usize| kept.points[number].bounds[0];
         assert_eq!((bound(9), kept.times[9]), (10.0, libm::log(10.0)));
@@ -300,10 +300,10 @@ mod tests {
             bound(10) > 11.0 || bound(19) > 30.0,
             "others than the next fastest"
         );
-        let again = Measurements::of(all().rev().collect()).at_most(20);
+        let again = Measurements::new(all().rev().collect()).at_most(20);
         assert_eq!((again.points, again.times), (kept.points, kept.times));
         assert_eq!(
-            Measurements::of(all().collect()).at_most(100).times.len(),
+            Measurements::new(all().collect()).at_most(100).times.len(),
             100
         );
     }
@@ -311,14 +311,14 @@ mod tests {
     #[test]
     fn own_measurements_take_the_place_of_those_of_others_and_come_first() {
         let own = || {
-            Measurements::of(vec![
+            Measurements::new(vec![
                 measured(3.0, 1.0, 5),
                 measured(1.0, 8.0, 1),
                 measured(4.0, None, 1),
             ])
         };
         let others = (1..=100_u32).map(|number| measured(f64::from(number), 0.5, 1_000));
-        let others = Measurements::of(others.collect());
+        let others = Measurements::new(others.collect());
         let all = own().completed_by(others);
         let bounds: Vec<f64> = all.points.iter().map(|point| point.bounds[0]).collect();
         assert_eq!(bounds[..4], [1.0, 2.0, 3.0, 5.0], "4 failed");
@@ -339,7 +339,7 @@ mod tests {
                 .iter()
                 .zip([1.0, 2.0, 3.0])
                 .map(|(&time, bound)| measured(bound, time, 1));
-            Measurements::of(all.collect()).teach()
+            Measurements::new(all.collect()).teach()
         };
         assert!(times(&[1.0, 1.0, 2.0]));
         assert!(!times(&[1.0, 1.0, 1.0]) && !times(&[1.0, 2.0]));

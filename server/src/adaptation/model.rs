@@ -81,7 +81,7 @@ const SURE: f64 = 2.0;
 
 impl AdaptedModel {
     /// Learns from measurements. Returns `None` if they say nothing: fewer than three configurations, or equal times.
-    pub(crate) fn of(prior: Prior, mut measurements: Measurements) -> Option<Self> {
+    pub(crate) fn new(prior: Prior, mut measurements: Measurements) -> Option<Self> {
         if !measurements.teach() {
             return None;
         }
@@ -99,11 +99,11 @@ impl AdaptedModel {
                 slow_side = Some(SlowSide::compress(&mut measurements.times));
             }
         }
-        let mut kernel = Kernel::of(&measurements, prior);
+        let mut kernel = Kernel::new(&measurements, prior);
         // Only the kernel knows its size, because many measurements may have few columns.
         if kernel.size() > MAX_SIZE {
             measurements = measurements.at_most(MAX_SIZE);
-            kernel = Kernel::of(&measurements, prior);
+            kernel = Kernel::new(&measurements, prior);
         }
         let times = &measurements.times;
         let score_tau = measurements.tau_of_scores();
@@ -152,7 +152,11 @@ impl AdaptedModel {
 
     /// What the entries of a batch of layouts add to the mean of ln(seconds); `None` if tiles were measured.
     pub(crate) fn layout_means(&self, batch: &LayoutBatch) -> Option<LayoutMeans> {
-        Some(LayoutMeans::of(self.effects.as_ref()?, &self.failed, batch))
+        Some(LayoutMeans::new(
+            self.effects.as_ref()?,
+            &self.failed,
+            batch,
+        ))
     }
 
     /// The ln(seconds) that [`Self::predict`] predicts, in a fraction of its time.
@@ -267,7 +271,7 @@ fn hypotheses(
         let mean = mean(&residuals);
         let residuals = centered(residuals);
         let counts = &measurements.counts;
-        let fit = Fit::of(kernel, covariance, &residuals, counts, prior.spread);
+        let fit = Fit::new(kernel, covariance, &residuals, counts, prior.spread);
         Hypothesis {
             slope,
             mean,

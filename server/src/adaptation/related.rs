@@ -24,14 +24,14 @@ use crate::statistics::{centered, deviation, mean, scalar, tau, variance_by_chan
 pub(crate) struct Expectation {
     /// How much ln(seconds) rises per unit of the model's score.
     slope: f64,
-    rest: Rest,
+    rest: ResidualModel,
     /// What is expected of run times if it has taken the place of scores.
     pub(crate) prior: Prior,
 }
 
 /// What is expected beside a line in the score.
 #[derive(Clone, Debug)]
-enum Rest {
+enum ResidualModel {
     /// What each bound of a tile adds per unit, from other kernels.
     Bounds(Arc<[f64]>),
     /// From other targets.
@@ -140,7 +140,7 @@ impl Expectation {
             .iter()
             .filter(|each| each.measured() >= MIN_MEASURED);
         let kernels: Vec<CenteredTimes> =
-            enough.map(|each| CenteredTimes::of(prior, each)).collect();
+            enough.map(|each| CenteredTimes::new(prior, each)).collect();
         let mut basis = RelatedBasis {
             lists: kernels.len(),
             measured: kernels.iter().map(|kernel| kernel.times.len()).sum(),
@@ -172,7 +172,9 @@ impl Expectation {
             let rises = rises(prior, kernels.iter());
             Self {
                 slope: rises[0] / (prior.spread / prior.slope),
-                rest: Rest::Bounds(rises[1..].iter().map(|rise| rise / BOUNDS_UNIT).collect()),
+                rest: ResidualModel::Bounds(
+                    rises[1..].iter().map(|rise| rise / BOUNDS_UNIT).collect(),
+                ),
                 prior: Prior {
                     slope: 1.0,
                     ..prior
@@ -184,17 +186,17 @@ impl Expectation {
 
     /// Whether it is from other targets, rather than from other kernels.
     pub(crate) fn is_of_targets(&self) -> bool {
-        matches!(self.rest, Rest::Trees(_))
+        matches!(self.rest, ResidualModel::Trees(_))
     }
 
     /// Takes the place of the scores of points.
     pub(crate) fn replace_scores(&self, points: &mut [Point]) {
         let rest: Vec<f64> = match &self.rest {
-            Rest::Bounds(rises) => {
+            ResidualModel::Bounds(rises) => {
                 let points = pace::in_steps(8, &*points);
                 points.map(|point| dot(rises, &point.bounds)).collect()
             }
-            Rest::Trees(trees) => trees.predict(points),
+            ResidualModel::Trees(trees) => trees.predict(points),
         };
         for (point, rest) in points.iter_mut().zip(rest) {
             point.score = self.slope * point.score + rest;
@@ -203,7 +205,7 @@ impl Expectation {
 }
 
 impl CenteredTimes {
-    fn of(prior: Prior, measurements: &Measurements) -> Self {
+    fn new(prior: Prior, measurements: &Measurements) -> Self {
         let points = &measurements.points;
         let rows = points.iter().map(|point| {
             let score = point.score / (prior.spread / prior.slope);
@@ -245,14 +247,14 @@ fn rises<'a>(prior: Prior, kernels: impl Iterator<Item = &'a CenteredTimes>) -> 
     for place in 0..size {
         products[place * size + place] += NOISE * NOISE / (RISE * RISE);
     }
-    let mut rises = Factor::of(products, size).solve(&sums);
+    let mut rises = Factor::new(products, size).solve(&sums);
     rises[0] += prior.spread;
     rises
 }
 
 impl StudiedTargets {
     /// Compares targets with each other.
-    pub(crate) fn of(prior: Prior, targets: &[Measurements]) -> Self {
+    pub(crate) fn new(prior: Prior, targets: &[Measurements]) -> Self {
         // What the model does not explain of each target's times, around its mean. A failure counts as slow.
         let examples = targets.iter().map(|target| {
             if target.measured() < ENOUGH || !target.teach() {
@@ -268,7 +270,7 @@ impl StudiedTargets {
         let studied = targets.iter().enumerate().map(|(number, target)| {
             let (before, from) = examples.split_at(number);
             let others = joined(before.iter().chain(&from[1..]));
-            StudiedTarget::of(target.distinct(), examples[number].clone(), &others)
+            StudiedTarget::new(target.distinct(), examples[number].clone(), &others)
         });
         Self {
             prior,
@@ -297,7 +299,7 @@ impl StudiedTargets {
         let [least, most] = SPREAD;
         let expectation = Expectation {
             slope: self.prior.slope,
-            rest: Rest::Trees(Arc::new(Trees::of(&examples, ROUNDS))),
+            rest: ResidualModel::Trees(Arc::new(Trees::new(&examples, ROUNDS))),
             prior: Prior {
                 slope: 1.0,
                 spread: mean(&spreads).clamp(least, most),
@@ -319,7 +321,7 @@ impl StudiedTargets {
 }
 
 impl StudiedTarget {
-    fn of(measured: usize, examples: Examples, others: &Examples) -> Self {
+    fn new(measured: usize, examples: Examples, others: &Examples) -> Self {
         let mut basis = RelatedBasis {
             lists: 1,
             measured,
@@ -332,7 +334,7 @@ impl StudiedTarget {
             rounds = 0;
         } else if !others.targets.is_empty() {
             // A single target has no other to be compared with, and is believed until measurements of the target contradict it.
-            let predicted = Trees::of(others, ROUNDS_TO_COMPARE).predict(&examples.points);
+            let predicted = Trees::new(others, ROUNDS_TO_COMPARE).predict(&examples.points);
             basis.agreement = tau(&left, &predicted);
             let sure = from_chance(basis.agreement, left.len()) > SURE_OF_TARGETS;
             basis.refusal = (!sure).then_some(Refusal::NoBetterThanChance);
@@ -340,7 +342,7 @@ impl StudiedTarget {
         }
         Self {
             basis,
-            trees: Trees::of(&examples, rounds),
+            trees: Trees::new(&examples, rounds),
             examples,
             spread: deviation(&left),
         }

@@ -52,7 +52,7 @@ const BEST: usize = 16;
 
 impl Suggestion {
     /// A suggestion for which no improvement is computed.
-    fn of(config: usize, reason: Reason) -> Self {
+    fn new(config: usize, reason: Reason) -> Self {
         Self {
             config,
             reason,
@@ -84,7 +84,7 @@ impl SuggestionRequest {
     pub(crate) fn by_model(&self, ranking: &[usize]) -> Vec<Suggestion> {
         let suggested = self.left(ranking).into_iter().take(self.count);
         suggested
-            .map(|config| Suggestion::of(config, Reason::Model))
+            .map(|config| Suggestion::new(config, Reason::Model))
             .collect()
     }
 
@@ -133,7 +133,7 @@ impl SuggestionRequest {
             let config = among[farthest];
             known.push(points.swap_remove(farthest));
             left.retain(|&other| other != config);
-            suggestions.push(Suggestion::of(config, reason));
+            suggestions.push(Suggestion::new(config, reason));
         }
         suggestions
     }
@@ -178,7 +178,7 @@ impl AdaptedModel {
             considered.extend(drawn.collect::<BTreeSet<usize>>());
         }
         let points = (candidates.points)(&considered);
-        let mut joint = Joint::of(self, considered, &points);
+        let mut joint = Joint::new(self, considered, &points);
         // Believing takes time, so that the last suggestion, which nothing follows, is not
         // believed.
         let mut believed = wanted.pending.clone();
@@ -217,7 +217,7 @@ impl AdaptedModel {
 fn farthest(points: &[Point], known: &[Point]) -> usize {
     let all: Vec<Point> = points.iter().chain(known).cloned().collect();
     // Without known times, no column counts more than another.
-    let scale = ColumnScale::of(&all, &vec![0.0; all.len()]);
+    let scale = ColumnScale::new(&all, &vec![0.0; all.len()]);
     let known: Vec<Vec<f64>> = known.iter().map(|point| scale.coordinates(point)).collect();
     let distances = points.iter().map(|point| {
         let own = scale.coordinates(point);
@@ -259,7 +259,7 @@ mod tests {
             seconds: Some(seconds(number) * if number.is_multiple_of(2) { 1.003 } else { 1.0 }),
             repeats: 1,
         };
-        AdaptedModel::of(PRIOR, Measurements::of(numbers.iter().map(each).collect())).unwrap()
+        AdaptedModel::new(PRIOR, Measurements::new(numbers.iter().map(each).collect())).unwrap()
     }
 
     fn wanted(count: usize) -> SuggestionRequest {
@@ -372,7 +372,7 @@ mod tests {
         let measured = [26, 13, 17, 5];
         let adapted = adapted(&measured);
         let points = [layout(0), layout(1)];
-        let mut joint = Joint::of(&adapted, vec![0, 1], &points);
+        let mut joint = Joint::new(&adapted, vec![0, 1], &points);
         let before = joint.improvement(1);
         joint.believe(&layout(1));
         assert!(
@@ -387,7 +387,7 @@ mod tests {
         let adapted = adapted(&[26, 13, 17, 5]);
         let numbers: Vec<usize> = (0..27).filter(|number| number % 4 != 1).collect();
         let points: Vec<Point> = numbers.iter().copied().map(layout).collect();
-        let [mut few, mut all] = [(); 2].map(|()| Joint::of(&adapted, numbers.clone(), &points));
+        let [mut few, mut all] = [(); 2].map(|()| Joint::new(&adapted, numbers.clone(), &points));
         for _ in 0..numbers.len() {
             let best = few.best().unwrap();
             let largest = |largest: (usize, f64), &number: &usize| {

@@ -91,7 +91,7 @@ const SHARE: u64 = 205;
 
 impl Trees {
     /// Learns in this number of rounds.
-    pub(super) fn of(examples: &Examples, rounds: usize) -> Self {
+    pub(super) fn new(examples: &Examples, rounds: usize) -> Self {
         let features = telling_features(examples);
         let mut left = examples.targets.clone();
         let mut trees = Vec::new();
@@ -105,7 +105,7 @@ impl Trees {
                     .map(|row| is_drawn(seed, row))
                     .collect::<Vec<_>>(),
             };
-            let (tree, leaf_of) = Tree::of(&features, &sample, mix(seed));
+            let (tree, leaf_of) = Tree::new(&features, &sample, mix(seed));
             for (left, leaf) in left.iter_mut().zip(leaf_of) {
                 *left -= tree.leaves[leaf];
             }
@@ -139,7 +139,7 @@ impl Trees {
 
 impl Tree {
     /// Returns a tree of what is left over, about the features that a draw takes, and the leaf of each row.
-    fn of(features: &[BinnedFeature], sample: &Sample<'_>, seed: u64) -> (Self, Vec<usize>) {
+    fn new(features: &[BinnedFeature], sample: &Sample<'_>, seed: u64) -> (Self, Vec<usize>) {
         let mut leaf_of = vec![0; sample.left.len()];
         let mut questions = Vec::new();
         for depth in 0..DEPTH {
@@ -168,7 +168,7 @@ impl Tree {
 
 impl Feature {
     /// A feature of rows, without thresholds if it does not differ among them.
-    fn of(place: usize, rows: &[Point]) -> Self {
+    fn new(place: usize, rows: &[Point]) -> Self {
         let mut values: Vec<f64> = rows.iter().map(|row| row.feature(place)).collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
@@ -206,7 +206,7 @@ fn telling_features(Examples { points, targets }: &Examples) -> Vec<BinnedFeatur
         kept.truncate(MAX_FEATURES);
     };
     for place in pace::in_steps(1, 0..points.first().map_or(0, Point::features)) {
-        let feature = Feature::of(place, points);
+        let feature = Feature::new(place, points);
         if feature.thresholds.is_empty() {
             continue;
         }
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn what_was_learned_holds_for_other_rows() {
-        let trees = Trees::of(&examples((0..64).filter(|row| row % 3 > 0)), 100);
+        let trees = Trees::new(&examples((0..64).filter(|row| row % 3 > 0)), 100);
         let others = examples((0..64).filter(|row| row % 3 == 0));
         let predicted = trees.predict(&others.points);
         let expected = others.points.iter().zip(&others.targets);
@@ -346,10 +346,10 @@ mod tests {
             points: vec![point(&[1.0]); 9],
             targets: vec![2.0; 9],
         };
-        let trees = Trees::of(&equal, 100);
+        let trees = Trees::new(&equal, 100);
         assert!((trees.predict(&[point(&[5.0])])[0] - 2.0).abs() < 0.1);
         assert_eq!(
-            Trees::of(&Examples::default(), 3).predict(&[Point::default()]),
+            Trees::new(&Examples::default(), 3).predict(&[Point::default()]),
             [0.0]
         );
     }

@@ -24,10 +24,10 @@ pub(crate) struct Arrivals {
 }
 
 /// Arriving calls by client. Clients without any have no entry.
-type Calls = HashMap<Caller, HashMap<u64, Waiting>>;
+type Calls = HashMap<Caller, HashMap<u64, WaitingCall>>;
 
 /// What is known of an arriving call.
-struct Waiting {
+struct WaitingCall {
     /// When it last sent something.
     moved: Arc<AtomicU64>,
     displaced: oneshot::Sender<AdmissionLimit>,
@@ -60,7 +60,7 @@ impl Arrivals {
         let moved = Arc::new(AtomicU64::new(number));
         let mut calls = self.lock();
         self.make_room(&mut calls, &caller);
-        let waiting = Waiting {
+        let waiting = WaitingCall {
             moved: Arc::clone(&moved),
             displaced: sender,
         };
@@ -117,7 +117,7 @@ fn displace(calls: &mut Calls, caller: &Caller, limit: AdmissionLimit) {
     }
 }
 
-fn remove(calls: &mut Calls, caller: &Caller, number: u64) -> Option<Waiting> {
+fn remove(calls: &mut Calls, caller: &Caller, number: u64) -> Option<WaitingCall> {
     // A call that was displaced is removed already when it is dropped.
     let own = calls.get_mut(caller)?;
     let waiting = own.remove(&number);

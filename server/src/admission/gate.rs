@@ -8,7 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::{AdmissionError, AdmissionLimit, Arrival, Caller, arrivals::Arrivals};
 use crate::{
     engine::Engine,
-    memory::{ClientBytes, Held, MemoryFull},
+    memory::{ClientBytes, HeldBytes, MemoryFull},
     metrics::{LoadSeries, set},
 };
 
@@ -106,14 +106,14 @@ impl Admission {
 /// share both.
 #[derive(Clone)]
 pub(crate) struct Place {
-    held: Arc<Mutex<Held>>,
+    held: Arc<Mutex<HeldBytes>>,
     /// Bytes that are held for as long as the call.
-    _window: Arc<Held>,
+    _window: Arc<HeldBytes>,
     admitted: Arc<OnceLock<AdmittedRequest>>,
 }
 
 impl Place {
-    fn new(held: Held, window: Held) -> Self {
+    fn new(held: HeldBytes, window: HeldBytes) -> Self {
         Self {
             held: Arc::new(Mutex::new(held)),
             _window: Arc::new(window),
@@ -142,7 +142,7 @@ impl Place {
         self.held().shrink_to(bytes);
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, HeldBytes> {
         self.held.lock()
     }
 }

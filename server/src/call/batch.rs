@@ -171,7 +171,7 @@ impl Decoder {
     ) -> Result<Option<EncodedBatch>, CallError> {
         let limit = self.limits.configs;
         let read = move |batch: Bytes| {
-            let batch = EncodedBatch::of(&batch);
+            let batch = EncodedBatch::parse(&batch);
             let batch = batch.map_err(|source| CallError::Configuration { field, source })?;
             match &batch {
                 Some(batch) if batch.count() > limit => Err(CallError::Configuration {

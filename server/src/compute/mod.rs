@@ -8,7 +8,7 @@ mod turns;
 mod watch;
 mod work;
 
-pub use pool::{ComputePool, Computed, WorkerFailed};
+pub use pool::{ComputePool, WorkResult, WorkerFailed};
 pub use threads::yield_to_others;
 pub use watch::{RunWatch, WatchedRun};
 pub use work::caller;

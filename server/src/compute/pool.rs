@@ -35,7 +35,7 @@ pub struct ComputePool {
 pub struct WorkerFailed;
 
 /// The result of work.
-pub struct Computed<T> {
+pub struct WorkResult<T> {
     /// The value that the work returned.
     pub value: T,
     /// Time from submission to start.
@@ -148,7 +148,7 @@ impl ComputePool {
     /// milliseconds, so that the call is handed from thread to thread only twice. If the future has to wait, the calling task
     /// polls it from then on, and what it queues is queued behind the work of other calls. Dropping the returned future
     /// before the work starts cancels the work.
-    pub async fn drive<F>(&self, future: F) -> Result<Computed<F::Output>, WorkerFailed>
+    pub async fn drive<F>(&self, future: F) -> Result<WorkResult<F::Output>, WorkerFailed>
     where
         F: Future<Output: Send> + Send + 'static,
     {
@@ -162,13 +162,13 @@ impl ComputePool {
             let mut context = Context::from_waker(Waker::noop());
             let advance = || future.as_mut().poll(&mut context);
             match work::work_for(pool, worker, Arc::new(reply.clone()), advance) {
-                Poll::Ready(value) => reply.send(Ok(Computed { value, waited })),
+                Poll::Ready(value) => reply.send(Ok(WorkResult { value, waited })),
                 Poll::Pending => reply.send(Err((future, waited))),
             }
         });
         match sent.await? {
             Ok(computed) => Ok(computed),
-            Err((future, waited)) => Ok(Computed {
+            Err((future, waited)) => Ok(WorkResult {
                 value: future.await,
                 waited,
             }),
@@ -182,7 +182,7 @@ impl ComputePool {
         &self,
         class: Class,
         work: impl FnOnce(Worker) -> T + Send + 'static,
-    ) -> Result<Computed<T>, WorkerFailed> {
+    ) -> Result<WorkResult<T>, WorkerFailed> {
         let submitted = Instant::now();
         let threads = Arc::clone(&self.threads);
         let queues = Queues {
@@ -193,7 +193,7 @@ impl ComputePool {
             let waited = submitted.elapsed();
             let turns = Turns::new(threads, queues, worker, is_needed(&reply));
             if let Some(value) = turns.run(|| work(worker)) {
-                reply.send(Computed { value, waited });
+                reply.send(WorkResult { value, waited });
             }
         });
         answer.await

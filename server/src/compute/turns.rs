@@ -47,11 +47,11 @@ pub(super) struct Queues {
 struct TurnHolder {
     threads: Arc<Threads>,
     worker: Worker,
-    held: Mutex<Held>,
+    held: Mutex<HeldTurn>,
 }
 
 /// What a computation keeps from other work.
-struct Held {
+struct HeldTurn {
     since: Instant,
     place: Place,
 }
@@ -68,7 +68,7 @@ enum Place {
 }
 
 /// What a computation unwinds with that nobody needs any more.
-struct Stopped;
+struct StopPayload;
 
 /// Duration of a turn.
 const TURN: Duration = Duration::from_millis(1);
@@ -87,7 +87,7 @@ impl Turns {
         is_needed: impl Fn() -> bool + 'static,
     ) -> Self {
         let now = Instant::now();
-        let held = Mutex::new(Held {
+        let held = Mutex::new(HeldTurn {
             since: now,
             place: Place::Worker,
         });
@@ -116,7 +116,7 @@ impl Turns {
         holder.give_up();
         match outcome {
             Ok(value) => Some(value),
-            Err(payload) if payload.is::<Stopped>() => None,
+            Err(payload) if payload.is::<StopPayload>() => None,
             Err(payload) => resume_unwind(payload),
         }
     }
@@ -141,7 +141,7 @@ impl Turns {
 
     fn check_needed(&self) {
         if !(self.is_needed)() {
-            resume_unwind(Box::new(Stopped));
+            resume_unwind(Box::new(StopPayload));
         }
     }
 
@@ -172,7 +172,7 @@ impl Turns {
         let _ = queue.send(Box::new(next));
         self.holder.give_up();
         if let Ok(turn) = woken.recv() {
-            *self.holder.held.lock() = Held {
+            *self.holder.held.lock() = HeldTurn {
                 since: Instant::now(),
                 place: Place::Turn(turn),
             };

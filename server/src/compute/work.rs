@@ -96,9 +96,9 @@ struct SmallCall {
 }
 
 /// Sets the call of the current thread again when it is dropped.
-struct Before(Option<SmallCall>);
+struct SmallCallGuard(Option<SmallCall>);
 
-impl Drop for Before {
+impl Drop for SmallCallGuard {
     fn drop(&mut self) {
         SMALL_CALL.set(self.0.take());
     }
@@ -118,7 +118,7 @@ pub(super) fn work_for<T>(
         caller,
     };
     // Set back even if the work panics: the thread continues if it cannot be replaced.
-    let _before = Before(SMALL_CALL.replace(Some(call)));
+    let _before = SmallCallGuard(SMALL_CALL.replace(Some(call)));
     work()
 }
 

@@ -73,10 +73,10 @@ const VALID_FOR: Duration = Duration::from_mins(1);
 impl Backlog {
     /// A backlog without a limit, which the workers of this pool process.
     pub(super) fn new(pool: &ComputePool) -> Arc<Self> {
-        Self::of(pool.workers(), device::RUN_NODES, device::BLOCK_NODES)
+        Self::with_sizes(pool.workers(), device::RUN_NODES, device::BLOCK_NODES)
     }
 
-    fn of(workers: usize, run_nodes: usize, block_nodes: usize) -> Arc<Self> {
+    fn with_sizes(workers: usize, run_nodes: usize, block_nodes: usize) -> Arc<Self> {
         let state = State {
             limit: usize::MAX,
             ..State::default()
@@ -297,7 +297,7 @@ mod tests {
 
     /// A backlog of a device whose runs have no fixed cost.
     fn unmeasured() -> Arc<Backlog> {
-        Backlog::of(2, 0, device::BLOCK_NODES)
+        Backlog::with_sizes(2, 0, device::BLOCK_NODES)
     }
 
     /// A backlog of two workers, each of which takes a millisecond for a thousand nodes.
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn small_runs_tell_the_time_of_large_ones() {
         let [small, large] = [(10, 110), (1000, 1100)].map(|(nodes, micros)| {
-            let backlog = Backlog::of(1, 100, 1000);
+            let backlog = Backlog::with_sizes(1, 100, 1000);
             (0..MIN_RUNS).for_each(|_| backlog.ran(MODEL, nodes, Duration::from_micros(micros)));
             estimate(&backlog, 1_000_000)
         });

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     compute::{Class, ComputePool},
-    memory::{Held, Memory},
+    memory::{HeldBytes, Memory},
     metrics::{CacheSize, LoadSeries, Metrics, set},
     model::{LoadedModel, Model, SegmentModel},
     outcome::{Evaluation, KernelTime, Reuse, Stages},
@@ -180,7 +180,7 @@ impl Engine {
         model: &SegmentModel,
         graph: &Arc<SegmentedGraph>,
         class: Class,
-    ) -> Result<(Arc<SegmentedGraph>, Option<Held>), EngineError> {
+    ) -> Result<(Arc<SegmentedGraph>, Option<HeldBytes>), EngineError> {
         let nodes = model.settings.max_segment_nodes;
         if nodes == MAX_SEGMENT_NODES || graph.occurrences.len() <= 1 {
             return Ok((Arc::clone(graph), None));

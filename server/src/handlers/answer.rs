@@ -9,7 +9,7 @@ use crate::{
     graphs::Warning,
     model::{LoadedModel, Model, ScoreUnit},
     outcome::{Reuse, Timings},
-    queries::{Assessment, Query, Scored},
+    queries::{Assessment, Query, ScoredCall},
 };
 
 pub(super) fn selector(model: &Model) -> ModelSelector {
@@ -46,10 +46,13 @@ impl From<ScoreUnit> for v1::ScoreUnit {
 }
 
 /// Writes what was unusual about the graph and the model, about what predictions rest on, and about what was scored.
-pub(super) fn warnings(query: &Query, scored: Option<(&Scored, &Assessment)>) -> Vec<v1::Warning> {
+pub(super) fn warnings(
+    query: &Query,
+    scored: Option<(&ScoredCall, &Assessment)>,
+) -> Vec<v1::Warning> {
     let (scored, assessment) = scored.unzip();
     let unsure = assessment.and_then(|assessment| assessment.warning.clone());
-    let unscored = scored.and_then(Scored::warning);
+    let unscored = scored.and_then(ScoredCall::warning);
     let all = query.warnings().cloned().chain(unsure).chain(unscored);
     all.map(v1::Warning::from).collect()
 }
@@ -64,7 +67,7 @@ impl From<Warning> for v1::Warning {
 }
 
 /// Returns the time of each stage of a call with one batch, until now.
-pub(super) fn timings(query: &Query, scored: &Scored, started: Instant) -> Timings {
+pub(super) fn timings(query: &Query, scored: &ScoredCall, started: Instant) -> Timings {
     Timings {
         featurize: query.found.featurize,
         total: started.elapsed(),

@@ -24,7 +24,7 @@ use crate::{
     errors::ServiceError,
     layers::{end_at, explained},
     outcome::Timings,
-    queries::{Query, Scored, Scoring},
+    queries::{Query, ScoredCall, Scoring},
 };
 
 /// The answers of a stream. Each is made when the transport has room for it, and only then is the next message read.
@@ -59,7 +59,7 @@ struct Batches {
     /// Length of the ranking; 0 for all.
     top_k: u32,
     /// `None` before the first batch.
-    scored: Option<Scored>,
+    scored: Option<ScoredCall>,
 }
 
 impl Stage {
@@ -188,7 +188,10 @@ impl Batches {
 
     /// Where the next batch stands.
     fn end(&self) -> Position {
-        self.scored.as_ref().map(Scored::end).unwrap_or_default()
+        self.scored
+            .as_ref()
+            .map(ScoredCall::end)
+            .unwrap_or_default()
     }
 
     /// Names the next batch in an error of its configurations.

@@ -18,8 +18,8 @@ use crate::{
     learning::{Learning, MAX_OTHER_TARGETS, OtherTargets, WantedMeasurements},
     model::Target,
     queries::{ModelSelection, Queries, Query, WantedModel},
-    registry::Wanted,
-    store::{Chosen, Reporter},
+    registry::VersionSelector,
+    store::{MeasurementFilter, Reporter},
     stored_measurements::StoredMeasurements,
     telemetry::CallRecord,
 };
@@ -205,7 +205,7 @@ pub(super) fn read_chosen(
     target: String,
     graph_hash: &[u8],
     reporter: Option<Reporter>,
-) -> Result<Chosen, ServiceError> {
+) -> Result<MeasurementFilter, ServiceError> {
     let mut graph = None;
     if !graph_hash.is_empty() {
         // The store has the measurements of a target together, and finds a graph among those.
@@ -213,7 +213,7 @@ pub(super) fn read_chosen(
         graph = Some(read_hash("graph_hash", graph_hash)?);
     }
     let target = Some(target).filter(|target| !target.is_empty());
-    Ok(Chosen {
+    Ok(MeasurementFilter {
         target,
         graph,
         reporter,
@@ -243,11 +243,11 @@ fn wanted_model(
 }
 
 /// Returns the version of a model that a request asks for.
-pub(super) fn wanted_version(selector: &ModelSelector) -> Result<Wanted, ServiceError> {
+pub(super) fn wanted_version(selector: &ModelSelector) -> Result<VersionSelector, ServiceError> {
     match (selector.version, selector.label.as_str()) {
-        (0, "") => Ok(Wanted::Any),
-        (0, "stable") => Ok(Wanted::Stable),
-        (0, "canary") => Ok(Wanted::Canary),
+        (0, "") => Ok(VersionSelector::Any),
+        (0, "stable") => Ok(VersionSelector::Stable),
+        (0, "canary") => Ok(VersionSelector::Canary),
         // The label is not quoted because it may be megabytes long.
         (0, _) => {
             let expected = "stable, canary or nothing";
@@ -257,7 +257,7 @@ pub(super) fn wanted_version(selector: &ModelSelector) -> Result<Wanted, Service
                 expected,
             ))
         }
-        (version, "") => Ok(Wanted::Version(version)),
+        (version, "") => Ok(VersionSelector::Version(version)),
         (version, _) => {
             let expected = "0 together with a label";
             Err(ServiceError::invalid(

@@ -4,7 +4,7 @@ use hlorank_graph::{Configurations, SegmentedGraph};
 
 use super::{
     Lesson,
-    lesson::{MeasuredScores, Related, learning_bytes},
+    lesson::{MeasuredScores, RelatedLesson, learning_bytes},
     measured::{MeasuredConfigs, SentConfigs, join},
 };
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     graphs::Warning,
     metrics::CacheSizes,
     model::Model,
-    store::{Measurement, Subject, Whose},
+    store::{Measurement, ReporterFilter, Subject},
     stored_measurements::StoredMeasurements,
 };
 
@@ -86,13 +86,13 @@ impl Learning {
         let source = Source {
             target: target.clone(),
             whose: if wanted.own_only {
-                Whose::Only(client)
+                ReporterFilter::Only(client)
             } else {
-                Whose::First(client)
+                ReporterFilter::First(client)
             },
         };
         let mut lesson = Lesson::new(target);
-        let mut related = Related::default();
+        let mut related = RelatedLesson::default();
         // What the call sent is checked before the store is asked.
         let sent = self.sent_configs(learner, sent).await?;
         let stored = if wanted.stored {
@@ -217,7 +217,7 @@ impl Learning {
 /// Whose stored measurements count.
 pub(super) struct Source {
     pub(super) target: String,
-    pub(super) whose: Whose,
+    pub(super) whose: ReporterFilter,
 }
 
 impl Source {

@@ -14,7 +14,7 @@ use crate::{
     },
     call::MAX_LEARNED,
     graphs::Warning,
-    memory::Held,
+    memory::HeldBytes,
     model::{ExpectedTau, ScoreUnit},
     statistics::mean,
 };
@@ -31,7 +31,7 @@ pub(crate) struct Lesson {
     /// What was unusual.
     pub(crate) warnings: Vec<Warning>,
     /// The memory that it takes.
-    held: Option<Held>,
+    held: Option<HeldBytes>,
 }
 
 /// What an adapted answer rests on.
@@ -56,7 +56,7 @@ pub(crate) struct Adaptation {
 
 /// What related lists say, before it is compared with the target's own measurements.
 #[derive(Default)]
-pub(super) struct Related {
+pub(super) struct RelatedLesson {
     pub(super) kernels: Option<(Option<Expectation>, RelatedBasis)>,
     /// The names of other targets, and what they say.
     pub(super) targets: Option<(Vec<String>, Arc<StudiedTargets>)>,
@@ -96,7 +96,7 @@ impl Lesson {
     }
 
     /// Adds what related lists say, given the target's own measurements. Other targets tell more of a graph than other kernels do.
-    pub(super) fn relate(&mut self, related: Related, own: &Measurements) {
+    pub(super) fn relate(&mut self, related: RelatedLesson, own: &Measurements) {
         let adaptation = &mut self.adaptation;
         if let Some((expectation, basis)) = related.kernels {
             adaptation.pool = Some(basis);
@@ -113,10 +113,10 @@ impl Lesson {
     pub(super) fn learn(
         mut self,
         cache: &LessonCache,
-        related: Related,
+        related: RelatedLesson,
         measured: &MeasuredConfigs,
         scores: &MeasuredScores,
-        held: Held,
+        held: HeldBytes,
     ) -> Self {
         let configurations = &measured.configurations;
         let mut points = points_of_measured(configurations, &scores.values, scores.unit);

@@ -128,7 +128,7 @@ pub(super) fn measurements_of(
             seconds: (outcome.failure == 0).then_some(outcome.seconds),
             repeats: outcome.repeats,
         };
-        Measurements::of(some.into_iter().map(measurement).collect())
+        Measurements::new(some.into_iter().map(measurement).collect())
     });
     own.completed_by(others)
 }

@@ -161,7 +161,7 @@ impl ModelScores {
         let numbers = (0..self.scores.len()).step_by(step).collect();
         let expected = self.of_points(pool, class, numbers, Predictor::expect);
         let expected = expected.await?.into_iter().flatten();
-        Ok(PredictedList::of(expected.collect()))
+        Ok(PredictedList::new(expected.collect()))
     }
 
     /// The deviations of ln(seconds), of which those of the `top_k` with the lowest means are set (0 for all).

@@ -60,7 +60,7 @@ impl Learning {
                 seconds: Some(seconds),
                 repeats: 1,
             });
-            measured.push(Measurements::of(list.collect()));
+            measured.push(Measurements::new(list.collect()));
         }
         let learn = move |_| Expectation::of_kernels(prior, &measured);
         Ok(Some(self.pool().run(Class::Bulk, learn).await?.value))

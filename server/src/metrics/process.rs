@@ -57,7 +57,7 @@ impl ProcessSeries {
 
     /// Reads the current values. A value that cannot be read stays as it was.
     pub(super) fn update(&self) {
-        if let Some(stat) = Stat::read() {
+        if let Some(stat) = ProcessStat::read() {
             let ticks = clock_ticks_per_second();
             self.cpu_seconds.absolute(stat.cpu_ticks / ticks);
             set(&self.threads, stat.threads);
@@ -82,7 +82,7 @@ impl ProcessSeries {
 }
 
 /// Fields of `/proc/self/stat`, by their numbers in `proc_pid_stat(5)`.
-struct Stat {
+struct ProcessStat {
     /// 14 and 15, user and system time.
     cpu_ticks: u64,
     /// 20.
@@ -95,7 +95,7 @@ struct Stat {
     resident_pages: u64,
 }
 
-impl Stat {
+impl ProcessStat {
     fn read() -> Option<Self> {
         let stat = fs::read_to_string("/proc/self/stat").ok()?;
         // The name of the program, the second field, is in parentheses and may have spaces.
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_process_on_linux_is_described() {
-        let stat = Stat::read().unwrap();
+        let stat = ProcessStat::read().unwrap();
         assert!(stat.threads > 0 && stat.resident_pages > 0);
         assert!(stat.virtual_bytes > stat.resident_pages * page_size() as u64);
         let started = boot_time().unwrap() + stat.start_ticks / clock_ticks_per_second();

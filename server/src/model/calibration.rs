@@ -62,7 +62,7 @@ struct Scale {
 /// The file as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct CalibrationFile {
     lists: Vec<WrittenList>,
 }
 
@@ -183,7 +183,7 @@ impl Calibration {
     /// Reads the file of a model whose configurations have this many columns, or says what is wrong with it.
     pub(super) fn read(bytes: &[u8], columns: usize) -> Result<Self, String> {
         let written = serde_json::from_slice(bytes);
-        let Written { lists } = written.map_err(|error| error.to_string())?;
+        let CalibrationFile { lists } = written.map_err(|error| error.to_string())?;
         if !LISTS.contains(&lists.len()) {
             return Err(format!(
                 "it has {} lists, expected {} to {}",

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hlorank_graph::Task;
 
 pub use self::traced::RunSizes;
-use self::traced::Traced;
+use self::traced::TracedModel;
 use super::{ModelFeatures, Rejection, manifest::MODEL};
 use crate::runtime::Runtime;
 
@@ -74,7 +74,7 @@ impl MemoryGrowth {
             );
             Rejection::new("MEMORY_UNKNOWN", message)
         };
-        let traced = Traced::new(model, runtime, task, features);
+        let traced = TracedModel::new(model, runtime, task, features);
         let mut traced = traced.map_err(|error| unknown(error.to_string()))?;
         let mut live = |sizes| {
             traced

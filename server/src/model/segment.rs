@@ -145,7 +145,7 @@ impl SegmentModel {
                 inputs.push((name.as_str().into(), tensor?));
             }
             // Layouts repeat few entries, and the encoder embeds each of them once.
-            let entries = input.config.as_ref().and_then(Entries::of);
+            let entries = input.config.as_ref().and_then(Entries::from_input);
             if let Some(entries) = &entries {
                 let distinct = view([entries.len(), entries.width], &entries.distinct)?;
                 inputs.push(("entries".into(), distinct));

@@ -35,12 +35,12 @@ pub struct RunReports {
 pub struct ModelFailed {
     file: &'static str,
     detail: String,
-    stopped: Option<Stopped>,
+    stopped: Option<StopReason>,
 }
 
 /// Why a run was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stopped {
+enum StopReason {
     Unneeded,
     Expired,
 }
@@ -62,12 +62,12 @@ impl RunReports {
 impl ModelFailed {
     /// Whether the run was stopped because it took too long.
     pub fn is_expired(&self) -> bool {
-        self.stopped == Some(Stopped::Expired)
+        self.stopped == Some(StopReason::Expired)
     }
 
     /// Whether the run was stopped because nobody needed it any more.
     pub fn is_unneeded(&self) -> bool {
-        self.stopped == Some(Stopped::Unneeded)
+        self.stopped == Some(StopReason::Unneeded)
     }
 }
 
@@ -125,12 +125,12 @@ impl<S> PerWorker<S> {
             // An interrupt that expires is also stopped, so expiry is asked for first.
             let (stopped, detail) = if interrupt.is_expired() {
                 let detail = "the run was stopped, because it took longer than --max-run-seconds";
-                (Some(Stopped::Expired), detail.to_owned())
+                (Some(StopReason::Expired), detail.to_owned())
             } else {
-                let unneeded = interrupt.is_stopped().then_some(Stopped::Unneeded);
+                let unneeded = interrupt.is_stopped().then_some(StopReason::Unneeded);
                 (unneeded, error.to_string())
             };
-            if stopped != Some(Stopped::Unneeded) {
+            if stopped != Some(StopReason::Unneeded) {
                 self.reports.failed.increment(1);
             }
             ModelFailed {

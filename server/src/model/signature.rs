@@ -100,7 +100,7 @@ impl ModelKeys {
         let pem = fs::read(file).map_err(|error: io::Error| failed(error.to_string()))?;
         let keys = SubjectPublicKeyInfoDer::pem_slice_iter(&pem).map(|key| {
             let key = key.map_err(|error| error.to_string())?;
-            PublicKey::of(&key).ok_or_else(|| "a key has another algorithm".to_owned())
+            PublicKey::new(&key).ok_or_else(|| "a key has another algorithm".to_owned())
         });
         let keys: Vec<PublicKey> = keys.collect::<Result<_, _>>().map_err(failed)?;
         if keys.is_empty() {
@@ -164,7 +164,7 @@ impl ModelKeys {
 
 impl PublicKey {
     /// Reads a key; `None` if it has an algorithm that is not known.
-    fn of(key: &SubjectPublicKeyInfoDer<'_>) -> Option<Self> {
+    fn new(key: &SubjectPublicKeyInfoDer<'_>) -> Option<Self> {
         let (curve, signatures, point) = CURVES.iter().find_map(|(curve, signatures)| {
             // The DER of a key is a sequence of a sequence, which the identifier of the curve fills,
             // and a string of bits. Each has a tag and a length of one byte, and the string also the

@@ -31,7 +31,7 @@ use crate::{
     graphs::Graphs,
     handlers::CostModel,
     learning::Learning,
-    listening::{BoundAddress, Listening},
+    listening::{BoundAddress, ListenerHandle},
     metrics::Metrics,
     registry::Registry,
     security::{AllowedHosts, ConnectionActivity, ConnectionGate, HostError},
@@ -41,7 +41,7 @@ use crate::{
 };
 
 /// The sources of the answers.
-pub(crate) struct Monitored {
+pub(crate) struct MonitoringSources {
     metrics: Arc<Metrics>,
     engine: Arc<Engine>,
     graphs: Arc<Graphs>,
@@ -59,7 +59,7 @@ pub(crate) struct Readiness {
 }
 
 /// An HTTP listener, until it is dropped.
-pub(crate) struct Monitoring(Listening);
+pub(crate) struct Monitoring(ListenerHandle);
 
 /// Maximum number of connections. At the maximum, a new connection replaces the one whose last request is the longest
 /// ago, so that probes are answered whoever else connects.
@@ -77,7 +77,7 @@ const MAX_RENDERING: usize = 1;
 /// Content type of Prometheus' text format.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-impl Monitored {
+impl MonitoringSources {
     pub(crate) fn new(
         metrics: &Arc<Metrics>,
         engine: &Arc<Engine>,
@@ -100,12 +100,12 @@ impl Monitoring {
     /// Serves the endpoints on an address.
     pub(crate) fn start(
         address: BoundAddress,
-        monitored: Monitored,
+        monitored: MonitoringSources,
         hosts: AllowedHosts,
     ) -> Result<Self, StartError> {
         let gate = ConnectionGate::new(MAX_CONNECTIONS, &monitored.metrics.security.metrics);
         let router = router(monitored, hosts);
-        Ok(Self(Listening::start(address, gate, http(), router)?))
+        Ok(Self(ListenerHandle::start(address, gate, http(), router)?))
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -113,7 +113,7 @@ impl Monitoring {
     }
 }
 
-fn router(monitored: Monitored, hosts: AllowedHosts) -> Router {
+fn router(monitored: MonitoringSources, hosts: AllowedHosts) -> Router {
     let page = page::page();
     let openapi = Bytes::from(openapi().to_string());
     Router::new()
@@ -217,7 +217,7 @@ impl Readiness {
 }
 
 async fn metrics(
-    State(monitored): State<Arc<Monitored>>,
+    State(monitored): State<Arc<MonitoringSources>>,
     request: Request,
 ) -> Result<impl IntoResponse, StatusCode> {
     // An error would mean that the semaphore was closed, which it never is.
@@ -244,7 +244,7 @@ async fn metrics(
     Ok(([(header::CONTENT_TYPE, TEXT_FORMAT)], text))
 }
 
-async fn ready(State(monitored): State<Arc<Monitored>>) -> impl IntoResponse {
+async fn ready(State(monitored): State<Arc<MonitoringSources>>) -> impl IntoResponse {
     match monitored.readiness.obstacle() {
         None => (StatusCode::OK, "ready\n".to_owned()),
         Some(reason) => (

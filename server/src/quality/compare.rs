@@ -72,15 +72,15 @@ impl LiveQuality {
                 pairs.push([first, second]);
             }
         }
-        let compare = move |_| Comparison::of(&pairs);
+        let compare = move |_| Comparison::new(&pairs);
         Ok(self.stored.pool().run(Class::Bulk, compare).await?.value)
     }
 }
 
 impl Comparison {
-    fn of(pairs: &[[GraphQuality; 2]]) -> Self {
+    fn new(pairs: &[[GraphQuality; 2]]) -> Self {
         let version = |number: usize| pairs.iter().map(|pair| pair[number]).collect::<Vec<_>>();
-        let versions = [0, 1].map(|number| QualitySummary::of(&version(number)));
+        let versions = [0, 1].map(|number| QualitySummary::new(&version(number)));
         // Versions are compared graph by graph, because graphs differ more from each other than
         // versions do.
         let differences = pairs.iter().map(|[first, second]| {
@@ -160,25 +160,25 @@ mod tests {
     #[test]
     fn the_version_with_the_larger_tau_on_every_graph_ranks_better() {
         let better = pairs(&[[0.1, 0.5], [0.2, 0.4], [0.3, 0.6], [0.2, 0.3], [0.5, 0.7]]);
-        let comparison = Comparison::of(&better);
+        let comparison = Comparison::new(&better);
         assert_eq!(comparison.verdict, Verdict::Second);
         assert!(comparison.tau[0] > 0.0 && comparison.regret == [0.0; 2]);
         let swapped: Vec<_> = better
             .iter()
             .map(|[first, second]| [*second, *first])
             .collect();
-        assert_eq!(Comparison::of(&swapped).verdict, Verdict::First);
+        assert_eq!(Comparison::new(&swapped).verdict, Verdict::First);
     }
 
     #[test]
     fn few_graphs_and_mixed_ones_decide_nothing() {
         assert_eq!(
-            Comparison::of(&pairs(&[[0.1, 0.9]; 4])).verdict,
+            Comparison::new(&pairs(&[[0.1, 0.9]; 4])).verdict,
             Verdict::Undecided
         );
         let mixed = pairs(&[[0.1, 0.5], [0.5, 0.1], [0.2, 0.5], [0.5, 0.3], [0.4, 0.4]]);
-        assert_eq!(Comparison::of(&mixed).verdict, Verdict::Undecided);
-        assert_eq!(Comparison::of(&[]).verdict, Verdict::Undecided);
+        assert_eq!(Comparison::new(&mixed).verdict, Verdict::Undecided);
+        assert_eq!(Comparison::new(&[]).verdict, Verdict::Undecided);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::{
     model::Model,
     ranking_quality::{GraphQuality, QualitySummary},
     registry::Registry,
-    store::{Subject, Whose},
+    store::{ReporterFilter, Subject},
     stored_measurements::{MeasuredList, StoredMeasurements},
 };
 
@@ -19,7 +19,7 @@ pub(crate) struct LiveQuality {
     pub(super) registry: Arc<Registry>,
     pub(super) stored: Arc<StoredMeasurements>,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) board: Board,
+    pub(super) board: QualityBoard,
     /// Held by the comparison in progress.
     pub(super) comparing: Semaphore,
 }
@@ -40,7 +40,7 @@ impl LiveQuality {
             registry,
             stored,
             metrics,
-            board: Board::default(),
+            board: QualityBoard::default(),
             comparing: Semaphore::new(1),
         }
     }
@@ -73,7 +73,7 @@ impl LiveQuality {
     ) -> Result<(), CallError> {
         let list = self
             .stored
-            .measured_list(subject, &Whose::Everyone, MAX_REPLAYED);
+            .measured_list(subject, &ReporterFilter::Everyone, MAX_REPLAYED);
         let list = list.await?;
         for model in models {
             let started = Instant::now();
@@ -96,7 +96,7 @@ impl LiveQuality {
         list: &MeasuredList,
     ) -> Result<Option<GraphQuality>, CallError> {
         let scores = self.stored.replay(model, list).await?;
-        Ok(GraphQuality::of(
+        Ok(GraphQuality::new(
             &scores,
             &list.seconds,
             model.manifest().unit,
@@ -123,9 +123,9 @@ const MAX_GRAPHS: usize = 10_000;
 /// What replays found, by the digest of the model version and by graph and target; nothing if the measurements say nothing about a
 /// ranking. It is lost when the server stops.
 #[derive(Default)]
-pub(crate) struct Board(Mutex<BTreeMap<(Digest, Subject), Option<GraphQuality>>>);
+pub(crate) struct QualityBoard(Mutex<BTreeMap<(Digest, Subject), Option<GraphQuality>>>);
 
-impl Board {
+impl QualityBoard {
     pub(super) fn has(&self, model: Digest, subject: &Subject) -> bool {
         self.0.lock().contains_key(&(model, subject.clone()))
     }

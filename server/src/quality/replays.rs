@@ -12,7 +12,7 @@ use crate::{
     call::CallError,
     model::Model,
     registry::VersionInUse,
-    store::{Changed, MeasurementStore, Subject},
+    store::{MeasurementChange, MeasurementStore, Subject},
 };
 
 /// Replays stored measurements through the versions in use, in the background.
@@ -59,10 +59,10 @@ impl Replays {
             });
             tokio::select! {
                 changed = self.store.changed() => match changed {
-                    Changed::Subjects(subjects) => {
+                    MeasurementChange::Subjects(subjects) => {
                         self.quality.board.retain(|_, subject| !subjects.contains(subject));
                     }
-                    Changed::All => self.quality.board.retain(|_, _| false),
+                    MeasurementChange::All => self.quality.board.retain(|_, _| false),
                 },
                 alive = versions.changed() => {
                     if alive.is_err() {

@@ -1,7 +1,7 @@
 //! What a call asks, what was scored for it, and what follows from both, as three values that are whole when they are made.
 //!
 //! * A [`Query`] is what was asked: the graph, the model that answers, and what was learned of measurements. [`Queries`] open it.
-//! * [`Scored`] is what was scored of its batches: one of a unary call, many of a stream, and a prefix of one in a partial ranking.
+//! * [`ScoredCall`] is what was scored of its batches: one of a unary call, many of a stream, and a prefix of one in a partial ranking.
 //! * A [`Ranking`](ranking::Ranking), with an [`Assessment`] of how far it can be trusted, is a function of the two.
 //!
 //! A handler therefore opens, scores and answers. Streams score several times, suggestions score what they choose from, and an
@@ -17,5 +17,5 @@ mod select;
 
 pub(crate) use query::{Queries, Query, Scoring};
 pub(crate) use ranking::Assessment;
-pub(crate) use scored::{Scored, answer_bytes};
+pub(crate) use scored::{ScoredCall, answer_bytes};
 pub(crate) use select::{ModelSelection, WantedModel};

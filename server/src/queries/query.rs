@@ -4,7 +4,7 @@ use hlorank_graph::{Configurations, EncodedBatch, GraphError, Limits, SegmentedG
 
 use super::{
     partial::score_in_time,
-    scored::{Scored, answer_bytes},
+    scored::{ScoredCall, answer_bytes},
     select::{ModelChoice, SelectedModel},
 };
 use crate::{
@@ -175,7 +175,7 @@ impl Query {
         batch: EncodedBatch,
         before: Position,
         scoring: Scoring,
-    ) -> Result<Scored, CallError> {
+    ) -> Result<ScoredCall, CallError> {
         let asked = Instant::now();
         let kept_bytes = if scoring.keeps_batch {
             self.reader.bytes(&batch)
@@ -286,7 +286,7 @@ impl Query {
         configs: ScoredConfigs,
         seen: SeenList,
         kept: Option<(Arc<Configurations>, usize)>,
-    ) -> Scored {
+    ) -> ScoredCall {
         let evaluation = &configs.evaluation;
         self.choice.series.scored(evaluation.reuse);
         let record = &self.call.record;
@@ -299,7 +299,7 @@ impl Query {
         self.call
             .place
             .hold_only(answer + kept_bytes.unwrap_or_default());
-        Scored {
+        ScoredCall {
             batches: 1,
             configs,
             seen,

@@ -5,10 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Query, Scored};
+use super::{Query, ScoredCall};
 use crate::{
     call::{CallError, class_of},
-    compute::{Class, Computed},
+    compute::{Class, WorkResult},
     engine::{BatchPart, rank},
     graphs::Warning,
     learning::Lesson,
@@ -30,7 +30,7 @@ pub(crate) struct Ranking {
     pub(crate) waited: Duration,
     pub(crate) assessment: Assessment,
     /// What was ranked.
-    pub(crate) scored: Scored,
+    pub(crate) scored: ScoredCall,
 }
 
 /// How far a ranking can be trusted.
@@ -48,19 +48,19 @@ const UNSURE: f64 = 0.3;
 
 impl Query {
     /// Ranks everything that was scored. The ranking has the length `top_k`, or that of everything if it is 0.
-    pub(crate) async fn rank(&self, scored: Scored, top_k: u32) -> Result<Ranking, CallError> {
+    pub(crate) async fn rank(&self, scored: ScoredCall, top_k: u32) -> Result<Ranking, CallError> {
         let started = Instant::now();
         let class = class_of(scored.scores().len());
         let sort = move || {
             let order = rank(scored.scores(), top_k as usize);
             (order, scored)
         };
-        let Computed {
+        let WorkResult {
             value: (order, scored),
             waited,
         } = match class {
             // Too little to hand to a worker.
-            Class::Interactive => Computed {
+            Class::Interactive => WorkResult {
                 value: sort(),
                 waited: Duration::ZERO,
             },
@@ -116,7 +116,7 @@ impl Query {
     }
 
     /// Judges the ranking of what was scored.
-    pub(crate) fn assess(&self, scored: &Scored) -> Assessment {
+    pub(crate) fn assess(&self, scored: &ScoredCall) -> Assessment {
         let lesson = self.lesson.as_ref();
         let expected = match lesson.filter(|lesson| lesson.replaces_order()) {
             Some(lesson) => expected_of(lesson, scored),
@@ -138,7 +138,7 @@ impl Query {
     }
 
     /// Warns that little is expected of a ranking, or nothing although the model's artifact says what to expect of other lists.
-    fn unsure(&self, scored: &Scored, expected: Option<ExpectedTau>) -> Option<Warning> {
+    fn unsure(&self, scored: &ScoredCall, expected: Option<ExpectedTau>) -> Option<Warning> {
         let what = match expected {
             Some(expected) if expected.tau < UNSURE => {
                 let (low, high) = expected.interval();
@@ -167,7 +167,7 @@ impl Query {
 }
 
 /// What is expected of a ranking by what was learned. The model's validation data say nothing of it.
-fn expected_of(lesson: &Lesson, scored: &Scored) -> Option<ExpectedTau> {
+fn expected_of(lesson: &Lesson, scored: &ScoredCall) -> Option<ExpectedTau> {
     let Some(basis) = lesson.adaptation.basis else {
         return lesson.expected_by_sources();
     };

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// What was scored of a call: one batch, or several ones together.
-pub(crate) struct Scored {
+pub(crate) struct ScoredCall {
     pub(super) batches: usize,
     pub(super) configs: ScoredConfigs,
     /// What was seen of the configurations.
@@ -22,7 +22,7 @@ pub(crate) struct Scored {
     pub(super) asked: Instant,
 }
 
-impl Scored {
+impl ScoredCall {
     /// Adds the batch that was scored next.
     pub(crate) fn append(&mut self, next: Self) {
         self.batches += next.batches;

@@ -7,7 +7,7 @@ use crate::{
     graphs::Warning,
     metrics::{Metrics, ModelSeries},
     model::{Target, TargetMatch},
-    registry::{Registry, SelectError, Selection, Wanted},
+    registry::{Registry, SelectError, Selection, VersionSelector},
     telemetry::CallRecord,
 };
 
@@ -21,7 +21,7 @@ pub(crate) struct ModelSelection {
 pub(crate) struct WantedModel {
     /// Its name; empty for the one that suits the target best, or else the default one.
     pub(crate) name: String,
-    pub(crate) version: Wanted,
+    pub(crate) version: VersionSelector,
     /// What the configurations are chosen for, if the call names its compiler.
     pub(crate) target: Option<Target>,
     /// Whether the call names a target, with or without a compiler.
@@ -88,7 +88,7 @@ impl ModelSelection {
         let serving = self.registry.serving();
         let selection = serving.select_for_set(name, version, target, set);
         // A call that insists on a version wants that one or none.
-        let is_any = *version == Wanted::Any;
+        let is_any = *version == VersionSelector::Any;
         let described = features.description().filter(|_| is_any);
         let selection = match (selection, described) {
             // A call that describes its feature set can be answered from measurements alone.

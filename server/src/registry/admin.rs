@@ -3,7 +3,7 @@ use std::sync::Arc;
 use tokio::{sync::oneshot, task::spawn_blocking};
 
 use super::{
-    catalogue::{Catalogue, Shared},
+    catalogue::{Catalogue, CatalogueState},
     error::AdminError,
     handle::Registry,
     policy::{CanarySplit, Policies, Policy, PolicyLock},
@@ -127,7 +127,7 @@ impl Registry {
 
 impl PendingChange {
     /// Saves the policy to disk, then follows it. Blocks.
-    fn save(self, shared: &Shared) -> Result<(), AdminError> {
+    fn save(self, shared: &CatalogueState) -> Result<(), AdminError> {
         // This lock comes first, because it may take long, and every scan needs the other one.
         let lock = PolicyLock::acquire(&shared.folder)?;
         // The catalogue follows the file in the order of its changes.

@@ -173,7 +173,7 @@ pub(super) fn is_unused(model: &Arc<Model>) -> bool {
 }
 
 /// State that requests, admin calls and the loader share.
-pub(super) struct Shared {
+pub(super) struct CatalogueState {
     pub(super) folder: PathBuf,
     catalogue: Mutex<Catalogue>,
     /// Held while the policies on disk are read or changed, until the catalogue follows them.
@@ -189,7 +189,7 @@ pub(super) struct Shared {
 const RUN_ABANDONED: &str = "a run did not end although it was stopped, and its thread was left behind; publish a version that \
                              answers this input, or reload to try again";
 
-impl Shared {
+impl CatalogueState {
     pub(super) fn new(
         settings: &RegistrySettings,
         wake: Sender<()>,

@@ -8,7 +8,7 @@ use crossbeam_channel::bounded;
 use tokio::{runtime::Handle, sync::watch};
 
 use super::{
-    catalogue::Shared,
+    catalogue::CatalogueState,
     error::RegistryError,
     folder,
     lanes::Lanes,
@@ -23,7 +23,7 @@ use crate::{engine::Engine, metrics::Metrics, model::Rejection, runtime::Runtime
 
 /// The models of a folder, kept up to date until the registry is dropped.
 pub struct Registry {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<CatalogueState>,
 }
 
 impl Registry {
@@ -49,7 +49,7 @@ impl Registry {
         Policies::read(&settings.folder).map_err(|error| RegistryError(error.to_string()))?;
         // One message is enough: it stands for every change until the loader scans.
         let (wake, woken) = bounded(1);
-        let shared = Arc::new(Shared::new(&settings, wake, metrics));
+        let shared = Arc::new(CatalogueState::new(&settings, wake, metrics));
         let registry = Self {
             shared: Arc::clone(&shared),
         };

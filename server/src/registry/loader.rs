@@ -13,7 +13,7 @@ use crossbeam_channel::{Receiver, Sender};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::{
-    catalogue::{Catalogue, Shared, is_unused},
+    catalogue::{Catalogue, CatalogueState, is_unused},
     error::ScanError,
     folder::scan,
     lanes::Lanes,
@@ -22,7 +22,7 @@ use super::{
 use crate::compute::yield_to_others;
 
 pub(super) struct Loader {
-    shared: Arc<Shared>,
+    shared: Arc<CatalogueState>,
     lanes: Lanes,
     woken: Receiver<()>,
     watch: FolderWatch,
@@ -31,7 +31,7 @@ pub(super) struct Loader {
 }
 
 /// Fails the calls that wait for the loader when its thread ends.
-struct StopOnDrop(Arc<Shared>);
+struct StopOnDrop(Arc<CatalogueState>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
@@ -54,7 +54,7 @@ const MAX_QUIET: Duration = Duration::from_secs(1);
 const UNLOAD_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Loader {
-    pub(super) fn new(shared: Arc<Shared>, lanes: Lanes, woken: Receiver<()>) -> Self {
+    pub(super) fn new(shared: Arc<CatalogueState>, lanes: Lanes, woken: Receiver<()>) -> Self {
         let watch = FolderWatch::new(&shared.folder, shared.wake.clone());
         Self {
             shared,
@@ -214,10 +214,10 @@ impl Loader {
 struct FolderWatch {
     folder: PathBuf,
     wake: Sender<()>,
-    watched: Option<Watched>,
+    watched: Option<WatchedFolder>,
 }
 
-struct Watched {
+struct WatchedFolder {
     /// Device and inode of the folder, as another folder may take its place.
     identity: (u64, u64),
     /// Watches until it is dropped.
@@ -253,7 +253,7 @@ impl FolderWatch {
                 }
             })?;
         watcher.watch(&self.folder, RecursiveMode::Recursive)?;
-        self.watched = Some(Watched {
+        self.watched = Some(WatchedFolder {
             identity,
             _watcher: watcher,
         });

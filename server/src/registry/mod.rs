@@ -3,7 +3,7 @@
 //! Facts have one place each. The disk has the versions (`folder`) and what operators chose (`policy`).
 //! `versions` has the state of each version of one model and decides which of them serve; `catalogue` has those of all models, behind
 //! one lock. What requests see is `serving`, an immutable snapshot behind one atomic pointer, so that no call waits for a lock; a
-//! request keeps the version that it began with, which is freed after its last request. `Shared` ties these together: every
+//! request keeps the version that it began with, which is freed after its last request. `CatalogueState` ties these together: every
 //! change of the catalogue publishes the next snapshot.
 //!
 //! One thread, `loader`, scans the folder when it changes and hands each version that is wanted to a lane (`lanes`), where
@@ -31,6 +31,6 @@ pub use handle::Registry;
 pub use policy::PolicyError;
 pub use policy::{CanarySplit, Policy};
 pub use serving::ServingModels;
-pub use serving::{Role, SelectError, Selection, VersionInUse, Wanted};
+pub use serving::{Role, SelectError, Selection, VersionInUse, VersionSelector};
 pub use settings::{Defaults, RegistrySettings};
 pub use versions::ModelReport;

@@ -39,7 +39,7 @@ impl ServingModels {
     pub fn select(
         &self,
         name: &str,
-        wanted: &Wanted,
+        wanted: &VersionSelector,
         target: Option<&Target>,
         task: Task,
     ) -> Result<Selection, SelectError> {
@@ -99,7 +99,7 @@ impl ServingModels {
     pub fn select_for_set(
         &self,
         name: &str,
-        wanted: &Wanted,
+        wanted: &VersionSelector,
         target: Option<&Target>,
         set: &str,
     ) -> Result<Selection, SelectError> {
@@ -183,7 +183,12 @@ impl ServingModels {
     /// Returns a task whose default model is required and does not answer, and the reason.
     pub fn failing_default(&self) -> Option<(Task, SelectError)> {
         let mut tasks = self.defaults.required.iter().copied();
-        tasks.find_map(|task| Some((task, self.select("", &Wanted::Any, None, task).err()?)))
+        tasks.find_map(|task| {
+            Some((
+                task,
+                self.select("", &VersionSelector::Any, None, task).err()?,
+            ))
+        })
     }
 
     /// Returns the names of the models.
@@ -205,13 +210,13 @@ impl ServingModels {
         self.models.values().flat_map(of_model).flatten().collect()
     }
 
-    /// Returns a version of a model, whatever its task; the stable one for [`Wanted::Any`].
-    pub fn version(&self, name: &str, wanted: &Wanted) -> Result<Arc<Model>, SelectError> {
+    /// Returns a version of a model, whatever its task; the stable one for [`VersionSelector::Any`].
+    pub fn version(&self, name: &str, wanted: &VersionSelector) -> Result<Arc<Model>, SelectError> {
         self.find(name, wanted).map(|selection| selection.stable)
     }
 
     /// Returns the versions of a model that may answer a request, whatever its task.
-    fn find(&self, name: &str, wanted: &Wanted) -> Result<Selection, SelectError> {
+    fn find(&self, name: &str, wanted: &VersionSelector) -> Result<Selection, SelectError> {
         let served = self.models.get(name).ok_or_else(|| {
             // A client may send a name of megabytes.
             SelectError::NotFound(format!(
@@ -227,17 +232,17 @@ impl ServingModels {
         let (_, stable) = &served.stable;
         let canary = served.canary.as_ref();
         match wanted {
-            Wanted::Any => Ok(Selection {
+            VersionSelector::Any => Ok(Selection {
                 canary: canary.map(|(_, model, percent)| (Arc::clone(model), *percent)),
                 ..one(stable)
             }),
-            Wanted::Stable => Ok(one(stable)),
-            Wanted::Canary => canary.map(|(_, canary, _)| one(canary)).ok_or_else(|| {
+            VersionSelector::Stable => Ok(one(stable)),
+            VersionSelector::Canary => canary.map(|(_, canary, _)| one(canary)).ok_or_else(|| {
                 SelectError::NotFound(format!(
                     "model `{name}` has no canary; request its stable version, or name no version"
                 ))
             }),
-            Wanted::Version(version) => served.loaded.get(version).map(one).ok_or_else(|| {
+            VersionSelector::Version(version) => served.loaded.get(version).map(one).ok_or_else(|| {
                 let loaded: Vec<String> = served.loaded.keys().map(u64::to_string).collect();
                 SelectError::NotFound(format!(
                     "version {version} of model `{name}` is not loaded; the loaded versions are {}",
@@ -267,7 +272,7 @@ fn quoted(names: impl IntoIterator<Item: AsRef<str>>) -> String {
 
 /// Which version of a model a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum VersionSelector {
     /// The stable version, or the canary if the graph is assigned to it.
     Any,
     /// The stable version.

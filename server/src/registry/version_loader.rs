@@ -8,7 +8,7 @@ use std::{
 use tokio::runtime::Handle;
 
 use super::{
-    catalogue::Shared,
+    catalogue::CatalogueState,
     folder::version_folder,
     golden::GoldenCases,
     settings::RegistrySettings,
@@ -23,7 +23,7 @@ use crate::{
 
 /// Loads, checks and warms up versions.
 pub(super) struct VersionLoader {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<CatalogueState>,
     pub(super) settings: RegistrySettings,
     pub(super) runtime: Runtime,
     pub(super) engine: Arc<Engine>,
@@ -112,7 +112,7 @@ impl VersionLoader {
     }
 }
 
-fn is_current(shared: &Shared, attempt: &Attempt) -> bool {
+fn is_current(shared: &CatalogueState, attempt: &Attempt) -> bool {
     let catalogue = shared.catalogue();
     let versions = catalogue.get(&attempt.name);
     versions.is_some_and(|versions| versions.is_current(attempt.version, attempt.number))

@@ -5,13 +5,13 @@ use http::{HeaderMap, header::AUTHORIZATION};
 
 use super::{
     tokens::{TokenFile, Tokens},
-    watched::Watched,
+    watched::WatchedFiles,
 };
 use crate::{admission::TokenName, refusal::refusals};
 
 /// Checks whether the token of a call allows it, before its messages are read.
 #[derive(Clone)]
-pub(crate) struct TokenCheck(pub(super) Option<Arc<Watched<TokenFile>>>);
+pub(crate) struct TokenCheck(pub(super) Option<Arc<WatchedFiles<TokenFile>>>);
 
 /// What a call may do.
 pub(crate) struct Permission {

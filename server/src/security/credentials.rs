@@ -4,14 +4,14 @@ use super::{
     AllowedHosts, ConnectionGate, SecuritySettings, TokenCheck, TrustedProxies,
     certificates::TlsFiles,
     tokens::TokenFile,
-    watched::{CredentialError, Source, Watched},
+    watched::{CredentialError, Source, WatchedFiles},
 };
 use crate::metrics::{ConnectionSeries, Metrics, ReloadSeries};
 
 /// The certificate and the tokens in use.
 pub(crate) struct Credentials {
-    tls: Option<Arc<Watched<TlsFiles>>>,
-    tokens: Option<Arc<Watched<TokenFile>>>,
+    tls: Option<Arc<WatchedFiles<TlsFiles>>>,
+    tokens: Option<Arc<WatchedFiles<TokenFile>>>,
     mutual: bool,
     max_connections: usize,
     proxies: Arc<TrustedProxies>,
@@ -29,8 +29,8 @@ impl Credentials {
         let tokens = settings.tokens.0.clone().map(TokenFile);
         let credentials = Self {
             mutual: files.as_ref().is_some_and(TlsFiles::is_mutual),
-            tls: files.map(Watched::open).transpose()?.map(Arc::new),
-            tokens: tokens.map(Watched::open).transpose()?.map(Arc::new),
+            tls: files.map(WatchedFiles::open).transpose()?.map(Arc::new),
+            tokens: tokens.map(WatchedFiles::open).transpose()?.map(Arc::new),
             max_connections: settings.max_connections as usize,
             proxies: Arc::new(settings.trusted_proxies.clone()),
             hosts: settings.allowed_hosts.clone(),
@@ -126,8 +126,8 @@ impl Credentials {
     }
 }
 
-fn reload<S: Source>(watched: Option<&Watched<S>>, what: &'static str, series: &ReloadSeries) {
-    match watched.and_then(Watched::reload) {
+fn reload<S: Source>(watched: Option<&WatchedFiles<S>>, what: &'static str, series: &ReloadSeries) {
+    match watched.and_then(WatchedFiles::reload) {
         None => {}
         Some(Ok(())) => {
             series.loaded.increment(1);

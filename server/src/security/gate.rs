@@ -8,7 +8,7 @@ use super::{
     certificates::TlsFiles,
     connection::{Connection, Duplex, HANDSHAKE_TIMEOUT},
     slots::{Slot, Slots},
-    watched::Watched,
+    watched::WatchedFiles,
 };
 use crate::metrics::ConnectionSeries;
 
@@ -16,7 +16,7 @@ use crate::metrics::ConnectionSeries;
 #[derive(Clone)]
 pub(crate) struct ConnectionGate {
     slots: Arc<Slots>,
-    tls: Option<Arc<Watched<TlsFiles>>>,
+    tls: Option<Arc<WatchedFiles<TlsFiles>>>,
     series: Arc<ConnectionSeries>,
 }
 
@@ -29,7 +29,7 @@ impl ConnectionGate {
     /// Returns a gate that encrypts the connections if there is a certificate.
     pub(super) fn with_tls(
         max_connections: usize,
-        tls: Option<Arc<Watched<TlsFiles>>>,
+        tls: Option<Arc<WatchedFiles<TlsFiles>>>,
         series: &Arc<ConnectionSeries>,
     ) -> Self {
         Self {

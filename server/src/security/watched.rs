@@ -21,7 +21,7 @@ pub(super) trait Source {
 }
 
 /// The value of the last valid contents of files.
-pub(super) struct Watched<S: Source> {
+pub(super) struct WatchedFiles<S: Source> {
     source: S,
     current: ArcSwap<S::Value>,
     /// Digest of the contents that were read last, valid or not.
@@ -30,7 +30,7 @@ pub(super) struct Watched<S: Source> {
 
 type Contents = Result<Vec<Vec<u8>>, CredentialError>;
 
-impl<S: Source> Watched<S> {
+impl<S: Source> WatchedFiles<S> {
     pub(super) fn open(source: S) -> Result<Self, CredentialError> {
         let contents = read(&source);
         let seen = Mutex::new(digest(&contents));

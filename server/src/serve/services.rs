@@ -14,7 +14,7 @@ use crate::{
     learning::Learning,
     metrics::Metrics,
     model::ModelKeys,
-    monitoring::{Monitored, Readiness},
+    monitoring::{MonitoringSources, Readiness},
     quality::{LiveQuality, Replays, RunningReplays},
     queries::{ModelSelection, Queries},
     refusal::REASONS,
@@ -113,8 +113,8 @@ impl Services {
         }
     }
 
-    pub(super) fn monitored(&self, readiness: &Arc<Readiness>) -> Monitored {
-        Monitored::new(&self.metrics, &self.engine, &self.cost_model, readiness)
+    pub(super) fn monitored(&self, readiness: &Arc<Readiness>) -> MonitoringSources {
+        MonitoringSources::new(&self.metrics, &self.engine, &self.cost_model, readiness)
     }
 }
 

@@ -7,7 +7,7 @@ use super::Subject;
 
 /// Which measurements changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Changed {
+pub enum MeasurementChange {
     /// Those of these graphs on these targets.
     Subjects(BTreeSet<Subject>),
     /// Any.
@@ -17,14 +17,14 @@ pub enum Changed {
 /// Changes that nobody has asked for yet.
 #[derive(Default)]
 pub(super) struct Changes {
-    waiting: Mutex<Changed>,
+    waiting: Mutex<MeasurementChange>,
     notify: Notify,
 }
 
 /// Maximum number of subjects that are listed one by one; beyond it, all count as changed.
 const MAX_SUBJECTS: usize = 10_000;
 
-impl Default for Changed {
+impl Default for MeasurementChange {
     fn default() -> Self {
         Self::Subjects(BTreeSet::new())
     }
@@ -33,10 +33,10 @@ impl Default for Changed {
 impl Changes {
     pub(super) fn add(&self, subject: Subject) {
         let mut waiting = self.waiting.lock();
-        if let Changed::Subjects(subjects) = &mut *waiting {
+        if let MeasurementChange::Subjects(subjects) = &mut *waiting {
             subjects.insert(subject);
             if subjects.len() > MAX_SUBJECTS {
-                *waiting = Changed::All;
+                *waiting = MeasurementChange::All;
             }
         }
         drop(waiting);
@@ -45,15 +45,15 @@ impl Changes {
     }
 
     pub(super) fn add_all(&self) {
-        *self.waiting.lock() = Changed::All;
+        *self.waiting.lock() = MeasurementChange::All;
         self.notify.notify_one();
     }
 
-    pub(super) async fn next(&self) -> Changed {
+    pub(super) async fn next(&self) -> MeasurementChange {
         loop {
             let changed = mem::take(&mut *self.waiting.lock());
             // A remembered notification can be about changes that were taken already.
-            if changed != Changed::default() {
+            if changed != MeasurementChange::default() {
                 return changed;
             }
             self.notify.notified().await;

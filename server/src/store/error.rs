@@ -9,12 +9,12 @@ pub struct OpenStoreError {
     /// The file, or the host and the name of the database.
     pub at: String,
     /// What is wrong, and what to do about it.
-    pub reason: Unusable,
+    pub reason: StoreFault,
 }
 
 /// What is wrong with a file or a database of measurements.
 #[derive(Debug, thiserror::Error)]
-pub enum Unusable {
+pub enum StoreFault {
     /// Another process has it open.
     #[error(
         "another process has the file open; stop that process, or give each server a file of its own"
@@ -82,7 +82,7 @@ refusals! {
     }
 }
 
-impl From<redb::Error> for Unusable {
+impl From<redb::Error> for StoreFault {
     fn from(error: redb::Error) -> Self {
         match error {
             redb::Error::DatabaseAlreadyOpen => Self::Locked,

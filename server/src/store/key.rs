@@ -13,7 +13,7 @@ pub struct Subject {
 
 /// Which measurements are listed or deleted. The default is all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Chosen {
+pub struct MeasurementFilter {
     /// Those of a target; `None` for all.
     pub target: Option<String>,
     /// Those of one graph on the target; `None` for all.
@@ -24,7 +24,7 @@ pub struct Chosen {
 
 /// Whose measurements of a graph are drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum ReporterFilter {
     /// Those of all reporters.
     Everyone,
     /// Those of a reporter, and then those of the others.
@@ -112,7 +112,7 @@ impl Subject {
     }
 }
 
-impl Chosen {
+impl MeasurementFilter {
     /// What their keys begin with.
     pub(super) fn prefix(&self) -> Vec<u8> {
         match (&self.target, self.graph) {
@@ -134,7 +134,7 @@ impl Chosen {
     }
 }
 
-impl Whose {
+impl ReporterFilter {
     /// The reporter whose measurements are drawn first.
     pub(crate) fn first(&self) -> Option<&Reporter> {
         match self {

@@ -31,7 +31,7 @@ pub struct Outcome {
 
 /// What came of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reported {
+pub struct ReportOutcome {
     /// Measurements that are new.
     pub accepted: u64,
     /// Measurements that were reported before.

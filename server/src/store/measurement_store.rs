@@ -3,36 +3,36 @@ use std::{collections::HashSet, path::Path, sync::Arc};
 use hlorank_graph::{Digest, Task};
 
 use super::{
-    Chosen, DatabaseUrl, KeptGraph, Measurement, OpenStoreError, Page, Reported, Reporter,
-    StoreError, Subject, Whose,
-    changes::{Changed, Changes},
-    file::{Embedded, read},
-    postgres::Shared,
+    DatabaseUrl, KeptGraph, Measurement, MeasurementFilter, OpenStoreError, Page, ReportOutcome,
+    Reporter, ReporterFilter, StoreError, Subject,
+    changes::{Changes, MeasurementChange},
+    file::{FileStore, read},
+    postgres::PostgresStore,
     report::Report,
 };
 use crate::metrics::{StoreSeries, set};
 
 /// The measurements that clients reported.
 pub struct MeasurementStore {
-    kept: Kept,
+    kept: StoreBackend,
     changes: Arc<Changes>,
     series: Arc<StoreSeries>,
 }
 
 /// Where they are.
-enum Kept {
-    File(Embedded),
-    Database(Box<Shared>),
+enum StoreBackend {
+    File(FileStore),
+    Database(Box<PostgresStore>),
 }
 
 impl MeasurementStore {
     /// Opens the store in a file, which is created if it is missing. It holds at most `limit` bytes of keys and records;
     /// the file takes about three times as much. Blocks while it reads the whole file to check it.
     pub fn open(path: &Path, limit: u64, series: Arc<StoreSeries>) -> Result<Self, OpenStoreError> {
-        let file = Embedded::open(path, limit, Arc::clone(&series))?;
+        let file = FileStore::open(path, limit, Arc::clone(&series))?;
         set(&series.max_bytes, limit);
         Ok(Self {
-            kept: Kept::File(file),
+            kept: StoreBackend::File(file),
             changes: Arc::default(),
             series,
         })
@@ -46,10 +46,11 @@ impl MeasurementStore {
         series: Arc<StoreSeries>,
     ) -> Result<Self, OpenStoreError> {
         let changes = Arc::<Changes>::default();
-        let database = Shared::open(url, limit, Arc::clone(&changes), Arc::clone(&series)).await?;
+        let database =
+            PostgresStore::open(url, limit, Arc::clone(&changes), Arc::clone(&series)).await?;
         set(&series.max_bytes, limit);
         Ok(Self {
-            kept: Kept::Database(Box::new(database)),
+            kept: StoreBackend::Database(Box::new(database)),
             changes,
             series,
         })
@@ -61,18 +62,18 @@ impl MeasurementStore {
         subject: Subject,
         measurements: Vec<Measurement>,
         graph: Option<KeptGraph>,
-    ) -> Result<Reported, StoreError> {
+    ) -> Result<ReportOutcome, StoreError> {
         let Some(report) = Report::new(subject.clone(), &measurements, graph) else {
-            return Ok(Reported::default());
+            return Ok(ReportOutcome::default());
         };
         let reported = match &self.kept {
-            Kept::File(file) => file.report(report).await?,
-            Kept::Database(database) => self.noted(database.report(&report).await)?,
+            StoreBackend::File(file) => file.report(report).await?,
+            StoreBackend::Database(database) => self.noted(database.report(&report).await)?,
         };
         self.series.accepted.increment(reported.accepted);
         self.series.known.increment(reported.known);
         // A database notifies all servers, this one too.
-        if reported.accepted > 0 && matches!(self.kept, Kept::File(_)) {
+        if reported.accepted > 0 && matches!(self.kept, StoreBackend::File(_)) {
             self.changes.add(subject);
         }
         Ok(reported)
@@ -81,16 +82,18 @@ impl MeasurementStore {
     /// Returns the graph of a subject, if it is kept.
     pub async fn graph(&self, subject: Subject) -> Result<Option<KeptGraph>, StoreError> {
         self.noted(match &self.kept {
-            Kept::File(file) => file.read(move |read| read::graph(read, &subject)).await,
-            Kept::Database(database) => database.graph(&subject).await,
+            StoreBackend::File(file) => file.read(move |read| read::graph(read, &subject)).await,
+            StoreBackend::Database(database) => database.graph(&subject).await,
         })
     }
 
     /// Returns whether the graph of a subject is kept.
     pub async fn has_graph(&self, subject: Subject) -> Result<bool, StoreError> {
         self.noted(match &self.kept {
-            Kept::File(file) => file.read(move |read| read::has_graph(read, &subject)).await,
-            Kept::Database(database) => database.has_graph(&subject).await,
+            StoreBackend::File(file) => {
+                file.read(move |read| read::has_graph(read, &subject)).await
+            }
+            StoreBackend::Database(database) => database.has_graph(&subject).await,
         })
     }
 
@@ -102,11 +105,11 @@ impl MeasurementStore {
         count: usize,
     ) -> Result<Vec<(Subject, Task)>, StoreError> {
         self.noted(match &self.kept {
-            Kept::File(file) => {
+            StoreBackend::File(file) => {
                 file.read(move |read| read::subjects(read, after.as_ref(), count))
                     .await
             }
-            Kept::Database(database) => database.subjects(after.as_ref(), count).await,
+            StoreBackend::Database(database) => database.subjects(after.as_ref(), count).await,
         })
     }
 
@@ -119,16 +122,16 @@ impl MeasurementStore {
         count: usize,
     ) -> Result<Vec<Subject>, StoreError> {
         self.noted(match &self.kept {
-            Kept::File(file) => {
+            StoreBackend::File(file) => {
                 file.read(move |read| read::alike(read, &subject, structure, count))
                     .await
             }
-            Kept::Database(database) => database.alike(&subject, structure, count).await,
+            StoreBackend::Database(database) => database.alike(&subject, structure, count).await,
         })
     }
 
     /// Waits until measurements were added or deleted since the last call, and returns which.
-    pub async fn changed(&self) -> Changed {
+    pub async fn changed(&self) -> MeasurementChange {
         self.changes.next().await
     }
 
@@ -137,14 +140,14 @@ impl MeasurementStore {
     pub async fn draw(
         &self,
         subject: &Subject,
-        whose: &Whose,
+        whose: &ReporterFilter,
         count: usize,
     ) -> Result<Vec<Vec<u8>>, StoreError> {
         let mut drawn = match whose.first() {
             None => Vec::new(),
             first => self.draw_of(subject, first, count).await?,
         };
-        if !matches!(whose, Whose::Only(_)) && drawn.len() < count {
+        if !matches!(whose, ReporterFilter::Only(_)) && drawn.len() < count {
             let all = self.draw_of(subject, None, count).await?;
             let first: HashSet<Vec<u8>> = drawn.iter().cloned().collect();
             drawn.extend(all.into_iter().filter(|key| !first.contains(key)));
@@ -161,12 +164,12 @@ impl MeasurementStore {
         count: usize,
     ) -> Result<Vec<Vec<u8>>, StoreError> {
         self.noted(match &self.kept {
-            Kept::File(file) => {
+            StoreBackend::File(file) => {
                 let (subject, reporter) = (subject.clone(), reporter.cloned());
                 file.read(move |read| read::draw(read, &subject, reporter.as_ref(), count))
                     .await
             }
-            Kept::Database(database) => database.draw(subject, reporter, count).await,
+            StoreBackend::Database(database) => database.draw(subject, reporter, count).await,
         })
     }
 
@@ -174,11 +177,11 @@ impl MeasurementStore {
     /// also the number of these keys.
     pub async fn read(&self, keys: &[Vec<u8>]) -> Result<(Vec<Measurement>, usize), StoreError> {
         self.noted(match &self.kept {
-            Kept::File(file) => {
+            StoreBackend::File(file) => {
                 let keys = keys.to_vec();
                 file.read(move |read| read::measurements(read, &keys)).await
             }
-            Kept::Database(database) => database.read(keys).await,
+            StoreBackend::Database(database) => database.read(keys).await,
         })
     }
 
@@ -186,38 +189,40 @@ impl MeasurementStore {
     /// key `after`. The same set has the same pages.
     pub async fn list(
         &self,
-        chosen: &Chosen,
+        chosen: &MeasurementFilter,
         after: Option<Vec<u8>>,
         count: usize,
     ) -> Result<Page, StoreError> {
         self.noted(match &self.kept {
-            Kept::File(file) => {
+            StoreBackend::File(file) => {
                 let chosen = chosen.clone();
                 file.read(move |read| read::page(read, &chosen, after.as_deref(), count))
                     .await
             }
-            Kept::Database(database) => database.page(chosen, after.as_deref(), count).await,
+            StoreBackend::Database(database) => {
+                database.page(chosen, after.as_deref(), count).await
+            }
         })
     }
 
     /// Deletes the chosen measurements, and graphs that have none left. Returns how many measurements there were.
-    pub async fn delete(&self, chosen: &Chosen) -> Result<u64, StoreError> {
+    pub async fn delete(&self, chosen: &MeasurementFilter) -> Result<u64, StoreError> {
         match &self.kept {
-            Kept::File(file) => {
+            StoreBackend::File(file) => {
                 let deleted = file.delete(chosen.clone()).await;
                 // Even if it failed: some of its commits may have succeeded.
                 self.changes.add_all();
                 deleted
             }
-            Kept::Database(database) => self.noted(database.delete(chosen).await),
+            StoreBackend::Database(database) => self.noted(database.delete(chosen).await),
         }
     }
 
     /// Writes what waits, and closes the store. Later calls fail.
     pub async fn close(&self) {
         match &self.kept {
-            Kept::File(file) => file.close().await,
-            Kept::Database(database) => database.close().await,
+            StoreBackend::File(file) => file.close().await,
+            StoreBackend::Database(database) => database.close().await,
         }
     }
 

@@ -22,12 +22,12 @@ mod measurement_store;
 mod postgres;
 mod report;
 
-pub use changes::Changed;
-pub use error::{OpenStoreError, StoreError, Unusable};
-pub use key::{Chosen, Reporter, Subject, Whose};
+pub use changes::MeasurementChange;
+pub use error::{OpenStoreError, StoreError, StoreFault};
+pub use key::{MeasurementFilter, Reporter, ReporterFilter, Subject};
 pub use location::{DatabaseUrl, StoreLocation};
 pub use measurement::{
-    GraphKind, KeptGraph, MAX_GRAPH_BYTES, Measurement, Outcome, Page, Reported,
+    GraphKind, KeptGraph, MAX_GRAPH_BYTES, Measurement, Outcome, Page, ReportOutcome,
 };
 pub use measurement_store::MeasurementStore;
 

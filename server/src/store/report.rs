@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::{KeptGraph, Measurement, Reported, Reporter, StoreError, Subject};
+use super::{KeptGraph, Measurement, ReportOutcome, Reporter, StoreError, Subject};
 
 /// A key and its record.
 type Record = (Vec<u8>, Vec<u8>);
@@ -21,7 +21,7 @@ pub(super) struct Additions<'a> {
     pub(super) graph: Option<&'a KeptGraph>,
     /// Bytes that they take.
     pub(super) bytes: u64,
-    pub(super) reported: Reported,
+    pub(super) reported: ReportOutcome,
 }
 
 impl Report {
@@ -70,7 +70,7 @@ impl Report {
         let accepted = records.len() as u64;
         let additions = Additions {
             bytes: bytes.sum::<u64>() + of_graph,
-            reported: Reported {
+            reported: ReportOutcome {
                 accepted,
                 known: self.records.len() as u64 - accepted,
             },

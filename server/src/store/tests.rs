@@ -8,27 +8,28 @@ use redb::Database;
 use tempfile::TempDir;
 
 use super::{
-    Changed, Chosen, GraphKind, KeptGraph, Measurement, MeasurementStore, OpenStoreError, Outcome,
-    Reported, Reporter, StoreError, Subject, Unusable, Whose, file::tables::FACTS,
+    GraphKind, KeptGraph, Measurement, MeasurementChange, MeasurementFilter, MeasurementStore,
+    OpenStoreError, Outcome, ReportOutcome, Reporter, ReporterFilter, StoreError, StoreFault,
+    Subject, file::tables::FACTS,
 };
 use crate::metrics::Metrics;
 
-fn of_target(target: &str) -> Chosen {
-    Chosen {
+fn of_target(target: &str) -> MeasurementFilter {
+    MeasurementFilter {
         target: Some(target.to_owned()),
-        ..Chosen::default()
+        ..MeasurementFilter::default()
     }
 }
 
-fn of_subject(subject: &Subject) -> Chosen {
-    Chosen {
+fn of_subject(subject: &Subject) -> MeasurementFilter {
+    MeasurementFilter {
         graph: Some(subject.graph),
         ..of_target(&subject.target)
     }
 }
 
-fn of_reporter(chosen: Chosen, reporter: Option<Reporter>) -> Chosen {
-    Chosen { reporter, ..chosen }
+fn of_reporter(chosen: MeasurementFilter, reporter: Option<Reporter>) -> MeasurementFilter {
+    MeasurementFilter { reporter, ..chosen }
 }
 
 fn open_with(path: &Path, limit: u64) -> Result<MeasurementStore, OpenStoreError> {
@@ -81,8 +82,8 @@ fn measurements(numbers: impl IntoIterator<Item = u32>) -> Vec<Measurement> {
     numbers.into_iter().map(measurement).collect()
 }
 
-fn reported(accepted: u64, known: u64) -> Reported {
-    Reported { accepted, known }
+fn reported(accepted: u64, known: u64) -> ReportOutcome {
+    ReportOutcome { accepted, known }
 }
 
 #[tokio::test]
@@ -187,7 +188,7 @@ async fn targets_and_graphs_do_not_mix() {
     assert_eq!(store.delete(&of_target("a")).await, Ok(0));
     assert_eq!(
         store
-            .list(&Chosen::default(), None, 10)
+            .list(&MeasurementFilter::default(), None, 10)
             .await
             .unwrap()
             .measurements
@@ -378,13 +379,13 @@ async fn whoever_waits_is_told_what_changed() {
         .unwrap();
     assert_eq!(
         store.changed().await,
-        Changed::Subjects([one.clone(), other].into())
+        MeasurementChange::Subjects([one.clone(), other].into())
     );
     store.report(one, measurements([0]), None).await.unwrap();
     store.delete(&of_target("a")).await.unwrap();
     assert_eq!(
         store.changed().await,
-        Changed::All,
+        MeasurementChange::All,
         "a known measurement changes nothing, and a deletion anything"
     );
 }
@@ -402,7 +403,7 @@ async fn reports_that_wait_together_are_all_answered() {
     assert_eq!(of_graph(&store, &subject, 1_000).await.len(), 500);
 }
 
-fn refusal(path: &Path) -> Unusable {
+fn refusal(path: &Path) -> StoreFault {
     let error = open_with(path, 1).err().expect("it is refused");
     assert!(
         error.to_string().contains(&path.display().to_string()),
@@ -415,7 +416,7 @@ fn refusal(path: &Path) -> Unusable {
 async fn a_file_that_is_open_already_is_refused() {
     let (_folder, path) = folder();
     let store = open(&path);
-    assert!(matches!(refusal(&path), Unusable::Locked));
+    assert!(matches!(refusal(&path), StoreFault::Locked));
     store.close().await;
     open(&path);
 }
@@ -435,7 +436,7 @@ async fn a_file_of_a_later_format_is_refused_and_left_alone() {
     drop(database);
     assert!(matches!(
         refusal(&path),
-        Unusable::OtherFormat { found: 6, known: 5 }
+        StoreFault::OtherFormat { found: 6, known: 5 }
     ));
 }
 
@@ -451,8 +452,8 @@ fn by(reporter: &str, measurements: Vec<Measurement>) -> Vec<Measurement> {
         .collect()
 }
 
-fn chosen_by(reporter: &str) -> Chosen {
-    of_reporter(Chosen::default(), Reporter::named(reporter))
+fn chosen_by(reporter: &str) -> MeasurementFilter {
+    of_reporter(MeasurementFilter::default(), Reporter::named(reporter))
 }
 
 #[tokio::test]
@@ -475,7 +476,7 @@ async fn each_reporter_has_its_own_measurements_whatever_the_ids() {
         store.report(subject.clone(), own.clone(), None).await,
         Ok(reported(0, 4))
     );
-    let list = async |chosen: &Chosen| {
+    let list = async |chosen: &MeasurementFilter| {
         let page = store.list(chosen, None, 100).await.unwrap();
         page.measurements
             .into_iter()
@@ -493,7 +494,7 @@ async fn each_reporter_has_its_own_measurements_whatever_the_ids() {
         list(&of_reporter(of_target("b"), Reporter::named("ci"))).await,
         []
     );
-    assert_eq!(list(&Chosen::default()).await.len(), 5);
+    assert_eq!(list(&MeasurementFilter::default()).await.len(), 5);
 }
 
 #[tokio::test]
@@ -579,7 +580,7 @@ async fn one_client_leaves_room_for_others_until_its_own_is_deleted() {
 async fn drawn(
     store: &MeasurementStore,
     subject: &Subject,
-    whose: &Whose,
+    whose: &ReporterFilter,
     count: usize,
 ) -> Vec<(u32, f64)> {
     let keys = store.draw(subject, whose, count).await.unwrap();
@@ -626,7 +627,7 @@ async fn configurations_that_were_measured_often_leave_room_for_the_others() {
             .unwrap();
     }
     for count in [20, 100, 2_000] {
-        let read = drawn(&store, &subject, &Whose::Everyone, count).await;
+        let read = drawn(&store, &subject, &ReporterFilter::Everyone, count).await;
         assert_eq!(read.len(), count);
         let configs: std::collections::BTreeMap<u32, usize> = read.iter().fold(
             std::collections::BTreeMap::default(),
@@ -641,7 +642,7 @@ async fn configurations_that_were_measured_often_leave_room_for_the_others() {
         let [least, most] = [often.iter().min().unwrap(), often.iter().max().unwrap()];
         assert!(most - least <= 1, "{often:?}");
     }
-    let all = drawn(&store, &subject, &Whose::Everyone, 100_000).await;
+    let all = drawn(&store, &subject, &ReporterFilter::Everyone, 100_000).await;
     assert_eq!(all.len(), 16_020);
 }
 
@@ -662,18 +663,18 @@ async fn what_a_reporter_measured_is_drawn_before_what_others_did() {
             .await
             .unwrap();
     }
-    let own = drawn(&store, &subject, &Whose::Only(ci.clone()), 2_000).await;
+    let own = drawn(&store, &subject, &ReporterFilter::Only(ci.clone()), 2_000).await;
     assert_eq!(own.len(), 60);
-    let first = drawn(&store, &subject, &Whose::First(ci.clone()), 100).await;
+    let first = drawn(&store, &subject, &ReporterFilter::First(ci.clone()), 100).await;
     assert_eq!(first.len(), 100);
     assert!(own.iter().all(|each| first.contains(each)), "{first:?}");
-    let some = drawn(&store, &subject, &Whose::First(ci.clone()), 20).await;
+    let some = drawn(&store, &subject, &ReporterFilter::First(ci.clone()), 20).await;
     let configs: Vec<u32> = some.iter().map(|(config, _)| *config).collect();
     assert_eq!(configs, (490..510).collect::<Vec<u32>>(), "each once");
-    let nobody = Whose::Only(Reporter::named("bob").unwrap());
+    let nobody = ReporterFilter::Only(Reporter::named("bob").unwrap());
     assert!(drawn(&store, &subject, &nobody, 10).await.is_empty());
     store.delete(&chosen_by("ci")).await.unwrap();
-    let left = drawn(&store, &subject, &Whose::First(ci), 2_000).await;
+    let left = drawn(&store, &subject, &ReporterFilter::First(ci), 2_000).await;
     assert_eq!(left.len(), 500);
 }
 
@@ -682,9 +683,9 @@ fn a_path_that_cannot_be_written_is_refused() {
     let (folder, _) = folder();
     assert!(matches!(
         refusal(&folder.path().join("no/such/folder")),
-        Unusable::Io(_)
+        StoreFault::Io(_)
     ));
-    assert!(matches!(refusal(folder.path()), Unusable::Io(_)));
+    assert!(matches!(refusal(folder.path()), StoreFault::Io(_)));
 }
 
 #[test]
@@ -692,7 +693,7 @@ fn a_file_of_something_else_is_refused_and_left_alone() {
     let (_folder, path) = folder();
     for content in [b"{}".repeat(4_000), b"x".to_vec()] {
         fs::write(&path, &content).unwrap();
-        assert!(matches!(refusal(&path), Unusable::Damaged(_)));
+        assert!(matches!(refusal(&path), StoreFault::Damaged(_)));
         assert_eq!(fs::read(&path).unwrap(), content);
     }
 }
@@ -723,7 +724,7 @@ async fn a_damaged_file_is_refused_or_says_the_same_as_before() {
                 store.close().await;
             }
             Err(OpenStoreError {
-                reason: Unusable::Damaged(_),
+                reason: StoreFault::Damaged(_),
                 ..
             }) => refused += 1,
             Err(other) => panic!("seed {seed}: {other}"),

@@ -16,9 +16,9 @@ use crate::{
     call::CallError,
     compute::Class,
     engine::Terms,
-    memory::Held,
+    memory::HeldBytes,
     model::Model,
-    store::{KeptGraph, MAX_GRAPH_BYTES, Measurement, Reporter, Subject, Whose},
+    store::{KeptGraph, MAX_GRAPH_BYTES, Measurement, Reporter, ReporterFilter, Subject},
 };
 
 /// The measured configurations of a graph on a target, each once.
@@ -27,7 +27,7 @@ pub(crate) struct MeasuredList {
     pub(crate) configurations: Arc<Configurations>,
     /// `[configurations]` the geometric mean of the run times of each.
     pub(crate) seconds: Vec<f64>,
-    _held: Vec<Held>,
+    _held: Vec<HeldBytes>,
 }
 
 /// A list that would take longer is not scored.
@@ -39,7 +39,7 @@ impl StoredMeasurements {
     pub(crate) async fn measured_list(
         &self,
         subject: &Subject,
-        whose: &Whose,
+        whose: &ReporterFilter,
         count: usize,
     ) -> Result<Option<MeasuredList>, CallError> {
         let Some(kept) = self.store()?.graph(subject.clone()).await? else {
@@ -54,7 +54,7 @@ impl StoredMeasurements {
         };
         let measurements = self.draw(subject, &graph, whose, count, take).await?;
         let first = whose.first().cloned();
-        let list = move |_| MeasuredList::of(graph, measurements, first.as_ref(), held);
+        let list = move |_| MeasuredList::new(graph, measurements, first.as_ref(), held);
         self.pool().run(Class::Bulk, list).await?.value
     }
 
@@ -77,7 +77,7 @@ impl StoredMeasurements {
     pub(crate) async fn kept_graph(
         &self,
         subject: Subject,
-    ) -> Result<Option<(v1::Graph, Held)>, CallError> {
+    ) -> Result<Option<(v1::Graph, HeldBytes)>, CallError> {
         let Some(kept) = self.store()?.graph(subject).await? else {
             return Ok(None);
         };
@@ -114,11 +114,11 @@ const RATIO: usize = 200;
 impl MeasuredList {
     /// Measurements of one configuration follow each other. Those of the reporter `first` take the place of others of the same
     /// configuration.
-    fn of(
+    fn new(
         graph: Arc<SegmentedGraph>,
         measurements: Vec<Measurement>,
         first: Option<&Reporter>,
-        held: Vec<Held>,
+        held: Vec<HeldBytes>,
     ) -> Result<Option<Self>, CallError> {
         let measurements = measurements.into_iter();
         let succeeded = measurements.filter(|each| each.outcome.failure == 0);

@@ -17,8 +17,8 @@ use crate::{
     engine::Engine,
     graphs::{FoundGraph, GraphContent, Graphs, SentGraph},
     store::{
-        GraphKind, KeptGraph, MAX_GRAPH_BYTES, Measurement, MeasurementStore, Reported, Reporter,
-        StoreError, Subject, Whose,
+        GraphKind, KeptGraph, MAX_GRAPH_BYTES, Measurement, MeasurementStore, ReportOutcome,
+        Reporter, ReporterFilter, StoreError, Subject,
     },
 };
 
@@ -71,7 +71,7 @@ impl StoredMeasurements {
         &self,
         subject: &Subject,
         graph: &SegmentedGraph,
-        whose: &Whose,
+        whose: &ReporterFilter,
         count: usize,
         mut hold: impl FnMut(usize) -> Result<(), CallError>,
     ) -> Result<Vec<Measurement>, CallError> {
@@ -207,7 +207,7 @@ impl StoredMeasurements {
         found: &FoundGraph,
         sent: SentMeasurements,
         reporter: Reporter,
-    ) -> Result<Reported, CallError> {
+    ) -> Result<ReportOutcome, CallError> {
         let store = self.store()?;
         let graph = Arc::clone(&found.graph);
         let limits = self.limits;

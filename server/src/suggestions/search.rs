@@ -11,7 +11,7 @@ use crate::{
     compute::Class,
     engine::{Terms, rank},
     learning::{Evaluator, PredictedBatch},
-    memory::Held,
+    memory::HeldBytes,
     model::ModelKind,
     outcome::Reuse,
 };
@@ -25,7 +25,7 @@ pub(super) struct SearchResult {
     /// How much work the search shared, without the scoring of the batch before it.
     pub(super) reuse: Reuse,
     /// The memory of the combinations, which is held until the choice is made.
-    _held: Option<Held>,
+    _held: Option<HeldBytes>,
 }
 
 /// The combinations that were scored until now.
@@ -161,7 +161,7 @@ impl Search<'_> {
 }
 
 /// Holds what a search of a space takes at most, before it begins.
-fn hold(evaluator: &Evaluator, space: &Space) -> Result<Held, CallError> {
+fn hold(evaluator: &Evaluator, space: &Space) -> Result<HeldBytes, CallError> {
     let row_bytes = evaluator.graph.slots() * size_of::<u16>() + CONFIG_BYTES;
     let rows = STEPS * space.changes() + CONSIDERED + DRAWN;
     let bytes = rows * row_bytes + TABLES * space.table_bytes();

@@ -15,13 +15,13 @@ use crate::{
     engine::rank,
     learning::{Evaluator, PredictedBatch, Predictor, ScoredConfigs, Scores, point_bytes, points},
     model::ScoreUnit,
-    queries::{Query, Scored},
+    queries::{Query, ScoredCall},
 };
 
 /// What to measure next.
 pub(crate) struct Suggestions {
     /// The batch to choose from.
-    pub(crate) scored: Scored,
+    pub(crate) scored: ScoredCall,
     pub(crate) suggested: Vec<SuggestedConfig>,
     /// The combinations, in the order of the suggestions, if combinations were asked for.
     pub(crate) combinations: Option<LayoutBatch>,
@@ -193,7 +193,7 @@ impl Choice {
     fn leave_out_measured(&self, may_be: &mut [bool]) {
         if let Configurations::Layout(batch) = &*self.from.configurations {
             // Rows tell layouts apart without making a point of each.
-            let rows = LayoutRows::of(&self.measured, batch);
+            let rows = LayoutRows::new(&self.measured, batch);
             for (config, may_be) in pace::in_steps(64, may_be.iter_mut().enumerate()) {
                 *may_be &= !rows.contain(batch.row(config));
             }

@@ -30,7 +30,7 @@ pub enum LogFormat {
 pub struct LogFilter(String);
 
 /// Keeps the log writer running. Dropping it waits at most one second for lines that are not written yet.
-pub struct Logging {
+pub struct LogGuard {
     lost: Arc<LostLines>,
     _writer: WorkerGuard,
 }
@@ -64,7 +64,7 @@ const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// Prints the log lines that `filter` selects to standard error. Calls do not wait for the
 /// writer.
-pub fn init(filter: &LogFilter, format: LogFormat) -> Result<Logging, ParseError> {
+pub fn init(filter: &LogFilter, format: LogFormat) -> Result<LogGuard, ParseError> {
     let spans = format!("{CALL_TARGET}=error").parse()?;
     let filter = EnvFilter::try_new(&filter.0)?.add_directive(spans);
     let (lines, logging) = start_writer();
@@ -85,7 +85,7 @@ pub fn init(filter: &LogFilter, format: LogFormat) -> Result<Logging, ParseError
 }
 
 /// Starts the thread that writes the lines, which takes them from a bounded queue.
-fn start_writer() -> (NonBlocking, Logging) {
+fn start_writer() -> (NonBlocking, LogGuard) {
     let unwritten = Arc::new(AtomicUsize::new(0));
     let (lines, writer) = NonBlockingBuilder::default()
         .buffered_lines_limit(MAX_QUEUED_LINES)
@@ -98,14 +98,14 @@ fn start_writer() -> (NonBlocking, Logging) {
         unwritten,
         reported: AtomicUsize::new(0),
     };
-    let logging = Logging {
+    let logging = LogGuard {
         lost: Arc::new(lost),
         _writer: writer,
     };
     (lines, logging)
 }
 
-impl Drop for Logging {
+impl Drop for LogGuard {
     fn drop(&mut self) {
         self.lost.report();
     }

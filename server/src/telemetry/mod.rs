@@ -21,7 +21,7 @@ pub(crate) use call::Observer;
 pub use call_record::CallRecord;
 pub use export::SpansError;
 pub(crate) use export::Tracing;
-pub use logging::{LogFilter, LogFormat, Logging, init};
+pub use logging::{LogFilter, LogFormat, LogGuard, init};
 pub(crate) use observe_calls::observe;
 pub(crate) use settings::ratio;
 pub use settings::{Collector, TraceSettings};

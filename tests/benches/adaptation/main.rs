@@ -183,7 +183,7 @@ async fn judge(client: &Client, subject: &Subject) {
 /// Measures a call that adapts to 100 configurations and ranks all others.
 async fn time(client: &Client, graph: &MeasuredGraph) {
     let adapt = adapt(graph, &drawn(graph, 100, 0));
-    let (handle, all) = (GraphHandle::of(graph), configurations(graph));
+    let (handle, all) = (GraphHandle::from_measured(graph), configurations(graph));
     let request = RankRequest::new(&handle, all).top(10).adapt(Some(adapt));
     let plain = RankRequest::new(&handle, all).top(10);
     let call =
@@ -209,7 +209,7 @@ async fn time(client: &Client, graph: &MeasuredGraph) {
 async fn time_combinations(client: &Client, graph: &MeasuredGraph) {
     let adapt = adapt(graph, &drawn(graph, 100, 0));
     let (handle, some) = (
-        GraphHandle::of(graph),
+        GraphHandle::from_measured(graph),
         part(configurations(graph), drawn(graph, 1_000, 0)),
     );
     for (source, name) in [
@@ -263,11 +263,11 @@ fn adapt(graph: &MeasuredGraph, chosen: &[usize]) -> Adapt {
 }
 
 fn adapt_on(target: &str, graph: &MeasuredGraph, chosen: &[usize]) -> Adapt {
-    let time = |&config: &usize| Measured::Time {
+    let time = |&config: &usize| MeasuredOutcome::Time {
         seconds: run_time(graph, config) * 1e-9,
         repeats: 1,
     };
-    let outcomes: Vec<Measured> = chosen.iter().map(time).collect();
+    let outcomes: Vec<MeasuredOutcome> = chosen.iter().map(time).collect();
     Adapt::new(target).measured(&part(configurations(graph), chosen.to_vec()), &outcomes)
 }
 
@@ -281,7 +281,7 @@ fn run_time(graph: &MeasuredGraph, config: usize) -> f64 {
 }
 
 async fn rank(client: &Client, graph: &MeasuredGraph, adapt: Option<Adapt>) -> Ranking {
-    let handle = GraphHandle::of(graph);
+    let handle = GraphHandle::from_measured(graph);
     let request = RankRequest::new(&handle, configurations(graph))
         .top(1)
         .with_scores()
@@ -300,7 +300,7 @@ fn tau(graph: &MeasuredGraph, scores: &[f32], measured: &[usize]) -> Option<f64>
         score: f64::from(scores[config]),
         run_time: run_time(graph, config),
     };
-    PairCounts::of(&left.map(outcome).collect::<Vec<_>>())?.kendall_tau()
+    PairCounts::new(&left.map(outcome).collect::<Vec<_>>())?.kendall_tau()
 }
 
 fn mean(all: &[f64]) -> f64 {

@@ -77,16 +77,16 @@ async fn report(client: &Client, graph: &MeasuredGraph, target: &str, shuffled: 
     if shuffled {
         Rng::with_seed(all.len() as u64).shuffle(&mut times);
     }
-    let measured: Vec<Measured> = times
+    let measured: Vec<MeasuredOutcome> = times
         .iter()
-        .map(|&seconds| Measured::Time {
+        .map(|&seconds| MeasuredOutcome::Time {
             seconds,
             repeats: 1,
         })
         .collect();
     let measurements = Adapt::new(target).measured(all, &measured);
     client
-        .report_measurements(&GraphHandle::of(graph), &measurements)
+        .report_measurements(&GraphHandle::from_measured(graph), &measurements)
         .await
         .expect("a report");
 }
@@ -156,7 +156,7 @@ impl Findings {
 
 /// Measures a call that learns from a pool.
 async fn time(client: &Client, graph: &MeasuredGraph, target: &str) {
-    let handle = GraphHandle::of(graph);
+    let handle = GraphHandle::from_measured(graph);
     client
         .delete(Deletion::Graph(target, graph.graph.hash()))
         .await

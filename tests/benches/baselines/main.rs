@@ -21,7 +21,7 @@ use tokio::signal::{
 
 use crate::{
     drive::{Load, drive},
-    report::Measured,
+    report::MeasuredOutcome,
     running::Running,
     system::System,
     workload::{Phase, Workload},
@@ -80,7 +80,7 @@ async fn compare(workloads: &[Workload], graphs: &Path) {
     }
     for workload in workloads {
         check(&systems, workload).await;
-        let mut measured = vec![Measured::default(); systems.len()];
+        let mut measured = vec![MeasuredOutcome::default(); systems.len()];
         for round in 0..ROUNDS {
             for (running, measured) in systems.iter().zip(&mut measured) {
                 let (loaded, alone) = measure(running, workload, round).await;

@@ -6,12 +6,12 @@ use crate::{drive::Load, system::System, workload::Workload};
 
 /// Best rounds of one system.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Measured {
+pub(crate) struct MeasuredOutcome {
     loaded: Option<Load>,
     alone: Option<Load>,
 }
 
-impl Measured {
+impl MeasuredOutcome {
     /// Keeps a round if it is better than the best so far.
     pub(crate) fn keep(&mut self, loaded: Load, alone: Load) {
         if self
@@ -40,8 +40,8 @@ impl Measured {
 }
 
 /// Returns the ratio of hlorank's throughput to that of each system.
-fn ratios(systems: &[Measured]) -> Vec<f64> {
-    let requests = |system: &Measured| system.loaded().requests_per_second();
+fn ratios(systems: &[MeasuredOutcome]) -> Vec<f64> {
+    let requests = |system: &MeasuredOutcome| system.loaded().requests_per_second();
     systems
         .iter()
         .map(|system| requests(&systems[0]) / requests(system))
@@ -49,7 +49,7 @@ fn ratios(systems: &[Measured]) -> Vec<f64> {
 }
 
 /// Prints the table of a workload.
-pub(crate) fn print(workload: &Workload, systems: &[Measured]) {
+pub(crate) fn print(workload: &Workload, systems: &[MeasuredOutcome]) {
     println!("\n{}: {}", workload.name, workload.what);
     println!(
         "{:26}  {:>10}  {:>16}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}  {:>10}",
@@ -85,9 +85,9 @@ fn milliseconds(time: Duration) -> String {
 }
 
 /// Writes one figure for every other system.
-pub(crate) fn write_figures(workload: &Workload, systems: &[Measured]) {
+pub(crate) fn write_figures(workload: &Workload, systems: &[MeasuredOutcome]) {
     let processor_time =
-        |measured: &Measured| measured.loaded().processor_time_per_request().as_secs_f64();
+        |measured: &MeasuredOutcome| measured.loaded().processor_time_per_request().as_secs_f64();
     for ((system, measured), ratio) in System::ALL.iter().zip(systems).zip(ratios(systems)).skip(1)
     {
         Figure {

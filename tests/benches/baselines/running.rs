@@ -108,7 +108,9 @@ async fn put_graphs(port: u16, workloads: &[Workload]) {
     let client = Client::connect(&format!("http://127.0.0.1:{port}"), Connection::default()).await;
     let client = client.unwrap_or_else(|error| panic!("hlorank: {error}"));
     for workload in workloads {
-        let cached = client.put_graph(&GraphHandle::of(&workload.graph)).await;
+        let cached = client
+            .put_graph(&GraphHandle::from_measured(&workload.graph))
+            .await;
         let cached = cached.unwrap_or_else(|error| panic!("hlorank: {error}"));
         assert_eq!(cached.hash, workload.hash);
     }

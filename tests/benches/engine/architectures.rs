@@ -82,7 +82,7 @@ fn layout_lists(graph: &MeasuredGraph) -> [List; 2] {
     .map(|(kind, batch)| {
         (
             format!("{LAYOUTS} {kind} of {}", graph.name),
-            GraphHandle::of(graph),
+            GraphHandle::from_measured(graph),
             Configurations::Layout(batch),
         )
     })

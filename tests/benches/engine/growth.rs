@@ -32,7 +32,7 @@ pub(crate) async fn over_configurations_and_nodes() {
 async fn over_configurations() {
     let measured = layout_graph();
     let (handle, graph) = (
-        GraphHandle::of(&measured),
+        GraphHandle::from_measured(&measured),
         SegmentedGraph::new(&measured.graph),
     );
     let layouts = measured_layouts(&measured);

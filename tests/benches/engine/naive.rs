@@ -49,7 +49,10 @@ pub(crate) async fn compare() {
     const CALLS: usize = 15;
     const SAMPLE: usize = 512;
     let Some(measured) = alexnet() else { return };
-    let (handle, layouts) = (GraphHandle::of(&measured), measured_layouts(&measured));
+    let (handle, layouts) = (
+        GraphHandle::from_measured(&measured),
+        measured_layouts(&measured),
+    );
     let naive = Naive::new(SegmentedGraph::new(&measured.graph));
     let sample = random_layouts(layouts, SAMPLE, &mut Rng::with_seed(1));
     let naive = naive.seconds(&sample) * layouts.len() as f64;

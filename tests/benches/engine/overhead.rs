@@ -7,7 +7,10 @@ const CALLS: usize = 2_000;
 /// Measures the time on the server without the model's, over requests of 1 to 64 KiB.
 pub(crate) async fn of_small_requests() {
     let Some(measured) = alexnet() else { return };
-    let (handle, layouts) = (GraphHandle::of(&measured), measured_layouts(&measured));
+    let (handle, layouts) = (
+        GraphHandle::from_measured(&measured),
+        measured_layouts(&measured),
+    );
     let graph = SegmentedGraph::new(&measured.graph);
     let server = TestServer::start().await;
     let client = server.client().await;

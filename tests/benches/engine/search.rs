@@ -17,7 +17,10 @@ pub(crate) async fn steps() {
     for (name, measured, most) in
         graphs.chain([("search_step_large_segments", large_segments, 2.0)])
     {
-        let (handle, layouts) = (GraphHandle::of(&measured), measured_layouts(&measured));
+        let (handle, layouts) = (
+            GraphHandle::from_measured(&measured),
+            measured_layouts(&measured),
+        );
         let summary = client.put_graph(&handle).await.expect("a graph").summary;
         let mut random = Rng::with_seed(4);
         let mut parent: Vec<LayoutEntry> = (0..layouts.slots())

@@ -19,7 +19,7 @@ pub(crate) async fn of_requests() {
     println!("{:>11}", "total");
     let mut all = Vec::new();
     for measured in [&layout_graph(), &training, &tiles] {
-        let graph = GraphHandle::of(measured);
+        let graph = GraphHandle::from_measured(measured);
         let configurations = configurations(measured);
         for (state, ranking) in states(&graph, configurations).await {
             let stages = milliseconds(&ranking);

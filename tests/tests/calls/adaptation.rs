@@ -44,7 +44,7 @@ async fn an_adapted_answer_depends_on_the_set_of_measurements_alone() {
         );
         assert_eq!(first.adaptation, second.adaptation);
 
-        let handle = GraphHandle::of(&graph);
+        let handle = GraphHandle::from_measured(&graph);
         for config in [0, configurations(&graph).len() - 1] {
             let alone = part(configurations(&graph), [config]);
             let request = RankRequest::new(&handle, &alone)
@@ -67,7 +67,10 @@ async fn a_stream_is_adapted_like_a_call() {
     for graph in measured_graphs() {
         let chosen = some_of(&graph);
         let at_once = rank_measured(&client, &graph, Some(adapt("test", &graph, &chosen))).await;
-        let (handle, count) = (GraphHandle::of(&graph), configurations(&graph).len());
+        let (handle, count) = (
+            GraphHandle::from_measured(&graph),
+            configurations(&graph).len(),
+        );
         let request = StreamRequest::new(&handle).adapt(Some(adapt("test", &graph, &chosen)));
         let mut stream = client.rank_stream(&request).await.unwrap();
         stream
@@ -117,7 +120,7 @@ async fn a_configuration_that_failed_is_ranked_last() {
     for graph in measured_graphs() {
         let chosen = some_of(&graph);
         let mut measured = outcomes(&graph, &chosen);
-        measured[0] = Measured::Failed(MeasurementFailure::Crash);
+        measured[0] = MeasuredOutcome::Failed(MeasurementFailure::Crash);
         let adapt = Adapt::new("test").measured(&part(configurations(&graph), chosen), &measured);
         let ranking = rank_measured(&client, &graph, Some(adapt)).await;
         let (last, seconds) = (
@@ -139,7 +142,7 @@ async fn a_whole_graph_model_is_adapted_by_its_scores() {
     let client = server.client().await;
     for graph in measured_graphs_of(Task::Tile) {
         let graph = &graph;
-        let handle = GraphHandle::of(graph);
+        let handle = GraphHandle::from_measured(graph);
         let request = RankRequest::new(&handle, configurations(graph)).adapt(Some(adapt(
             "test",
             graph,
@@ -156,7 +159,7 @@ async fn five_measurements_say_how_far_a_ranking_can_be_trusted_and_three_do_not
     let server = TestServer::start().await;
     let client = server.client().await;
     for graph in &measured_graphs() {
-        let handle = GraphHandle::of(graph);
+        let handle = GraphHandle::from_measured(graph);
         let after = async |measured: &[usize]| {
             let request = RankRequest::new(&handle, configurations(graph))
                 .adapt(Some(adapt("test", graph, measured)));

@@ -27,7 +27,7 @@ async fn client() -> (TestServer, Client) {
 
 /// Measures what is suggested until a configuration is at most 1 % slower than the fastest; returns how many were.
 async fn search(client: &Client, graph: &MeasuredGraph) -> usize {
-    let (handle, times) = (GraphHandle::of(graph), seconds_of(graph));
+    let (handle, times) = (GraphHandle::from_measured(graph), seconds_of(graph));
     let enough = times.iter().copied().fold(f64::INFINITY, f64::min) * 1.01;
     let (mut measured, mut since_improvement, mut fastest) = (Vec::new(), 0, f64::INFINITY);
     while fastest > enough {
@@ -74,7 +74,7 @@ async fn a_search_by_suggestions_finds_a_fast_configuration_soon() {
 async fn before_three_measurements_the_model_decides() {
     let (_server, client) = client().await;
     for graph in measured_graphs() {
-        let handle = GraphHandle::of(&graph);
+        let handle = GraphHandle::from_measured(&graph);
         let ranking = client
             .rank(&RankRequest::new(&handle, configurations(&graph)))
             .await
@@ -114,7 +114,7 @@ async fn before_three_measurements_the_model_decides() {
 async fn suggestions_depend_on_the_set_of_measurements_alone() {
     let (_server, client) = client().await;
     for graph in measured_graphs() {
-        let handle = GraphHandle::of(&graph);
+        let handle = GraphHandle::from_measured(&graph);
         let mut measured: Vec<usize> = (0..configurations(&graph).len())
             .step_by(4)
             .take(6)
@@ -163,7 +163,7 @@ async fn suggestions_depend_on_the_set_of_measurements_alone() {
 async fn after_five_fruitless_measurements_one_is_random() {
     let (_server, client) = client().await;
     let graph = measured_graphs().remove(0);
-    let handle = GraphHandle::of(&graph);
+    let handle = GraphHandle::from_measured(&graph);
     let suggest = async |seed| {
         let request = request(&handle, &graph, &[0, 4, 8, 12]).since_improvement(5, seed);
         client.suggest(&request).await.unwrap().suggestions[0]
@@ -179,7 +179,10 @@ async fn after_five_fruitless_measurements_one_is_random() {
 async fn all_that_was_not_measured_is_suggested_once() {
     let (_server, client) = client().await;
     let graph = measured_graphs().remove(0);
-    let (handle, all) = (GraphHandle::of(&graph), configurations(&graph).len());
+    let (handle, all) = (
+        GraphHandle::from_measured(&graph),
+        configurations(&graph).len(),
+    );
     let measured: Vec<usize> = (3..all).collect();
     let suggested = client
         .suggest(&request(&handle, &graph, &measured).count(64))
@@ -207,13 +210,13 @@ async fn all_that_was_not_measured_is_suggested_once() {
 async fn what_failed_is_not_suggested() {
     let (_server, client) = client().await;
     for graph in measured_graphs() {
-        let handle = GraphHandle::of(&graph);
+        let handle = GraphHandle::from_measured(&graph);
         let ranking = client
             .rank(&RankRequest::new(&handle, configurations(&graph)).top(1))
             .await
             .unwrap();
         let first = ranking.best[0].config;
-        let failed = Measured::Failed(MeasurementFailure::Compile);
+        let failed = MeasuredOutcome::Failed(MeasurementFailure::Compile);
         let adapt = Adapt::new("test").measured(&part(configurations(&graph), [first]), &[failed]);
         let request = SuggestRequest::new(&handle, configurations(&graph)).adapt(Some(&adapt));
         assert_ne!(
@@ -231,7 +234,7 @@ async fn a_whole_graph_model_suggests_too() {
     let client = server.client().await;
     for graph in measured_graphs_of(Task::Tile) {
         let graph = &graph;
-        let handle = GraphHandle::of(graph);
+        let handle = GraphHandle::from_measured(graph);
         let request =
             request(&handle, graph, &[0, 2, 4, 6]).model(Some("tile-whole-graph".parse().unwrap()));
         let suggested = client.suggest(&request).await.unwrap();

@@ -23,7 +23,7 @@ async fn suggest(
     source: SuggestionSource,
     measured: Option<&Adapt>,
 ) -> Suggestions {
-    let handle = GraphHandle::of(graph);
+    let handle = GraphHandle::from_measured(graph);
     let request = SuggestRequest::new(&handle, configurations(graph))
         .source(source)
         .count(8)
@@ -41,7 +41,10 @@ async fn scores(
     layouts: LayoutBatch,
     adapt: Option<Adapt>,
 ) -> Vec<f32> {
-    let (handle, layouts) = (GraphHandle::of(graph), Configurations::Layout(layouts));
+    let (handle, layouts) = (
+        GraphHandle::from_measured(graph),
+        Configurations::Layout(layouts),
+    );
     let request = RankRequest::new(&handle, &layouts)
         .adapt(adapt)
         .with_scores();
@@ -187,7 +190,7 @@ async fn pending_combinations_are_sent_among_the_candidates() {
         }
     }
     let (handle, candidates) = (
-        GraphHandle::of(&graph),
+        GraphHandle::from_measured(&graph),
         Configurations::Layout(all.build().unwrap()),
     );
     let request = SuggestRequest::new(&handle, &candidates).source(SuggestionSource::Segments);
@@ -205,7 +208,7 @@ async fn after_five_measurements_without_improvement_a_combination_is_drawn() {
     let server = TestServer::start().await;
     let client = server.client().await;
     let graph = measured_graphs_of(Task::Layout).next().unwrap();
-    let (handle, measured) = (GraphHandle::of(&graph), adapt(&graph, 12));
+    let (handle, measured) = (GraphHandle::from_measured(&graph), adapt(&graph, 12));
     let request = |seed| {
         let request =
             SuggestRequest::new(&handle, configurations(&graph)).source(SuggestionSource::Nodes);

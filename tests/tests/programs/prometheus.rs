@@ -121,7 +121,7 @@ fn operands(expression: &str) -> Vec<String> {
 /// Sends some calls of every kind: both tasks, every method, known and new graphs, reports, and rejected calls.
 async fn drive(client: &Client, round: u8) {
     for measured in measured_graphs() {
-        let graph = GraphHandle::of(&measured);
+        let graph = GraphHandle::from_measured(&measured);
         client
             .rank(&RankRequest::new(&graph, configurations(&measured)))
             .await

@@ -86,7 +86,7 @@ async fn ask(
 fn repeated() -> Vec<Repeated> {
     let measured = measured_graphs();
     let question = |graph| Question {
-        graph: GraphHandle::of(graph),
+        graph: GraphHandle::from_measured(graph),
         configurations: configurations(graph).clone(),
     };
     let large = Question {

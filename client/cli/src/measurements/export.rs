@@ -223,7 +223,7 @@ pub(super) fn read_configurations(
 ) -> Result<Option<Configurations>, ConfigurationError> {
     // Configurations are read from an encoded batch, which is how a server receives them.
     let batch = part.batch.clone().unwrap_or_default();
-    let Some(batch) = EncodedBatch::of(&batch.encode_to_vec().into())? else {
+    let Some(batch) = EncodedBatch::parse(&batch.encode_to_vec().into())? else {
         return Ok(None);
     };
     batch.read(batch.task(), slots, &FILE_LIMITS).map(Some)

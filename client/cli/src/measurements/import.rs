@@ -9,7 +9,7 @@ use std::{
 
 use clap::Args;
 use hlorank_client::{
-    Adapt, GraphHandle, Measured,
+    Adapt, GraphHandle, MeasuredOutcome,
     v1::{self, ConfigBatch, ExportedMeasurements, GraphMeasurements},
 };
 use hlorank_graph::{ConfigurationError, FileError, GraphFile, MeasuredGraph, Task, read_exported};
@@ -97,7 +97,7 @@ impl Import {
         let target = target.ok_or_else(|| {
             wrong(&"names no target; pass --target with the hardware, compiler and flags that were measured")
         })?;
-        let graphs = GraphFile::of(file, bytes, Task::Layout, &FILE_LIMITS)?.graphs;
+        let graphs = GraphFile::parse(file, bytes, Task::Layout, &FILE_LIMITS)?.graphs;
         let report = |measured| Report::from_measured(measured, target);
         Ok(graphs.iter().filter_map(report).collect())
     }
@@ -193,12 +193,12 @@ impl Report {
             clippy::cast_precision_loss,
             reason = "nanoseconds stay far below 2^53"
         )]
-        let time = |&config: &usize| Measured::Time {
+        let time = |&config: &usize| MeasuredOutcome::Time {
             seconds: times[config] as f64 * 1e-9,
             repeats: 1,
         };
         let part = |configs: &[usize]| {
-            let outcomes: Vec<Measured> = configs.iter().map(time).collect();
+            let outcomes: Vec<MeasuredOutcome> = configs.iter().map(time).collect();
             let configurations = measurements.configurations.select(configs);
             Part {
                 reporter: String::new(),
@@ -206,7 +206,7 @@ impl Report {
             }
         };
         Some(Self {
-            graph: GraphHandle::of(measured),
+            graph: GraphHandle::from_measured(measured),
             parts: configs.chunks(MAX_MEASUREMENTS).map(part).collect(),
         })
     }

@@ -55,7 +55,7 @@ impl Report {
         let client = subject.server.connect().await?;
         let mut graphs = Vec::new();
         for job in &jobs {
-            let handle = GraphHandle::of(job.measured);
+            let handle = GraphHandle::from_measured(job.measured);
             let request = subject.request(&handle, job, subject.adapt(job)?);
             // The best are the first of the ranking, and the worst is found by the scores.
             let request = request.top(self.top.top).with_scores();

@@ -37,7 +37,7 @@ impl Batch for NodeFeatureBatch {
     }
 
     fn distinct(&self) -> Distinct {
-        Distinct::of(self.len(), |config| self.numbers(config))
+        Distinct::new(self.len(), |config| self.numbers(config))
     }
 
     fn input(&self, configs: &[usize]) -> ConfigInput {

@@ -15,7 +15,7 @@ use crate::{
         distinct::Distinct,
         rows::{
             ConfigInput, ConfigValues, FoundRows, LocalConfigurations, MAX_KERNELS, Row, RowFinder,
-            SegmentFacts, TooManyRows, Unscored,
+            SegmentFacts, TooManyRows, UnscoredConfig,
         },
     },
     fusion::KnownKernel,
@@ -38,7 +38,7 @@ impl Batch for FusionBatch {
     }
 
     fn distinct(&self) -> Distinct {
-        Distinct::of(self.len(), |config| self.row(config))
+        Distinct::new(self.len(), |config| self.row(config))
     }
 
     /// A model of kernels takes no configurations, so this is what tells them apart: a value per slot, 1 if it is fused.
@@ -208,7 +208,7 @@ impl RowFinder for FusionRows {
                     found.row_of.push(*row);
                 }
             }
-            Err(reason) => found.unscored.push(Unscored { config, reason }),
+            Err(reason) => found.unscored.push(UnscoredConfig { config, reason }),
         }
         // One configuration adds at most as many kernels as the program has nodes, so checking
         // after each is early enough.

@@ -36,7 +36,7 @@ impl Batch for LayoutBatch {
 
     /// Layouts are equal if all their entries are.
     fn distinct(&self) -> Distinct {
-        Distinct::of(self.len(), |config| self.row(config))
+        Distinct::new(self.len(), |config| self.row(config))
     }
 
     fn input(&self, configs: &[usize]) -> ConfigInput {

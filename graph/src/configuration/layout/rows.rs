@@ -21,7 +21,7 @@ pub(super) struct LayoutRows {
     batch: LayoutBatch,
     occurrence_of_slot: Vec<u32>,
     /// Per occurrence, the local configurations met there.
-    by_indices: Vec<Met>,
+    by_indices: Vec<OccurrenceRows>,
     /// Per segment, the local configurations met there, and their rows.
     by_entries: Vec<(SliceSet<LayoutEntry>, Vec<u32>)>,
     /// Number of local configurations in `by_indices`.
@@ -47,7 +47,8 @@ const NOT_CONFIGURABLE: i64 = -2;
 impl LayoutRows {
     pub(super) fn new(batch: LayoutBatch, graph: &SegmentedGraph) -> Self {
         let occurrences = graph.occurrences.iter();
-        let by_indices = occurrences.map(|occurrence| Met::new(&occurrence.slots, &batch));
+        let by_indices =
+            occurrences.map(|occurrence| OccurrenceRows::new(&occurrence.slots, &batch));
         let segments = graph.segments.iter();
         let by_entries = segments.map(|segment| {
             let slots = segment.configurable.len();
@@ -217,7 +218,7 @@ impl LocalConfigurations for LocalLayouts {
 }
 
 /// The local configurations that one occurrence met, by the indices of their entries, and their rows.
-enum Met {
+enum OccurrenceRows {
     /// The row of every combination of indices; [`NO_ROW`] if it was not met.
     Table {
         /// What an index of each slot counts.
@@ -238,7 +239,7 @@ const MAX_TABLE_PER_CONFIG: usize = 8;
 /// No batch has this many rows.
 const NO_ROW: u32 = u32::MAX;
 
-impl Met {
+impl OccurrenceRows {
     /// Nothing was met yet of the configurations of a batch at these slots.
     fn new(slots: &[usize], batch: &LayoutBatch) -> Self {
         // A combination is a number with one digit per slot, whose base is the length of the slot's
@@ -309,8 +310,8 @@ mod tests {
     fn tables_and_sets_find_the_rows_that_were_added() {
         let (few, many) = (batch(9, 3), batch(9, 9));
         for (batch, is_table) in [(few, true), (many, false)] {
-            let mut met = Met::new(&[0, 1], &batch);
-            assert_eq!(matches!(met, Met::Table { .. }), is_table);
+            let mut met = OccurrenceRows::new(&[0, 1], &batch);
+            assert_eq!(matches!(met, OccurrenceRows::Table { .. }), is_table);
             let pairs = [[0, 0], [0, 1], [1, 0], [2, 2], [2, 1]];
             for (row, pair) in (10..).zip(&pairs) {
                 assert_eq!(met.row(pair), None);
@@ -323,7 +324,7 @@ mod tests {
 
     #[test]
     fn an_occurrence_without_slots_has_one_combination() {
-        let mut met = Met::new(&[], &batch(1, 1));
+        let mut met = OccurrenceRows::new(&[], &batch(1, 1));
         assert_eq!(met.row(&[]), None);
         met.add(&[], 7);
         assert_eq!(met.row(&[]), Some(7));

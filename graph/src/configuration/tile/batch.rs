@@ -43,7 +43,7 @@ impl Tile {
 
 impl<'a> TileConfiguration<'a> {
     /// Returns the tile of the bounds of the kernel, the output and the input.
-    pub(super) fn of([kernel_bounds, output_bounds, input_bounds]: [&'a [i64]; 3]) -> Self {
+    pub(super) fn new([kernel_bounds, output_bounds, input_bounds]: [&'a [i64]; 3]) -> Self {
         Self {
             kernel_bounds,
             output_bounds,
@@ -130,7 +130,7 @@ impl TileBatch {
         limits: &Limits,
     ) -> Result<(), ConfigurationError> {
         let lists: Vec<Vec<i64>> = features.chunks_exact(8).map(bounds_of_features).collect();
-        let tile = TileConfiguration::of([0, 1, 2].map(|list| lists[list].as_slice()));
+        let tile = TileConfiguration::new([0, 1, 2].map(|list| lists[list].as_slice()));
         // The features of a list have at most six bounds, and the sum and the product of all. If the
         // six bounds have another sum or product, the list is longer, and its other bounds are
         // unknown.

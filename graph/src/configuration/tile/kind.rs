@@ -52,7 +52,7 @@ impl Batch for TileBatch {
 
     /// Tiles are equal if their features are.
     fn distinct(&self) -> Distinct {
-        Distinct::of(self.len(), |config| self.key(config))
+        Distinct::new(self.len(), |config| self.key(config))
     }
 
     fn input(&self, configs: &[usize]) -> ConfigInput {
@@ -142,7 +142,7 @@ impl ReadBatch for TileBatch {
                 return Err(malformed("a tile has bytes after its bounds"));
             }
             let lists = lists.each_ref().map(Vec::as_slice);
-            batch.push(TileConfiguration::of(lists), limits)?;
+            batch.push(TileConfiguration::new(lists), limits)?;
         }
         if batch.is_empty() {
             return Err(ConfigurationError::Empty);

@@ -32,7 +32,7 @@ pub(in crate::configuration) fn read_readable(
             list.extend(bounds.map(u64::cast_signed));
         }
         let lists = lists.each_ref().map(Vec::as_slice);
-        batch.push(TileConfiguration::of(lists), limits)?;
+        batch.push(TileConfiguration::new(lists), limits)?;
     }
     Ok(batch)
 }
@@ -67,7 +67,7 @@ pub(in crate::configuration) fn read_packed(
         row.extend(values.map(|&quad| i64::from(i32::from_le_bytes(quad))));
         let (kernel_bounds, rest) = row.split_at(kernel);
         let (output_bounds, input_bounds) = rest.split_at(output);
-        let tile = TileConfiguration::of([kernel_bounds, output_bounds, input_bounds]);
+        let tile = TileConfiguration::new([kernel_bounds, output_bounds, input_bounds]);
         batch.push(tile, limits)?;
     }
     Ok(batch)

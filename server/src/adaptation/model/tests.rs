@@ -113,10 +113,10 @@ fn dense_kernel(all: &[Point], variances: &[f64], [one, other]: [&Point; 2]) -> 
 
 /// Checks every hypothesis against its posterior by elimination, and returns the largest difference.
 fn difference_from_dense(measured: Vec<Measurement>, candidates: &[Point]) -> f64 {
-    let measurements = Measurements::of(measured);
+    let measurements = Measurements::new(measured);
     let points = measurements.points.clone();
     let times = measurements.times.clone();
-    let adapted = AdaptedModel::of(PRIOR, measurements).unwrap();
+    let adapted = AdaptedModel::new(PRIOR, measurements).unwrap();
     let mut largest = 0.0_f64;
     for each in &adapted.hypotheses {
         let fit = &each.fit;
@@ -196,7 +196,7 @@ fn the_posterior_of_tiles_is_that_of_a_dense_solution() {
 #[test]
 fn the_mean_of_a_layout_is_that_of_both_hypotheses() {
     let all = (0..20).map(|number| measured(number * 7 % 27)).collect();
-    let adapted = AdaptedModel::of(PRIOR, Measurements::of(all)).unwrap();
+    let adapted = AdaptedModel::new(PRIOR, Measurements::new(all)).unwrap();
     for point in (0..27).map(layout) {
         let scaled = adapted.kernel.scaled(&point);
         let mean =
@@ -209,9 +209,9 @@ fn the_mean_of_a_layout_is_that_of_both_hypotheses() {
 
 #[test]
 fn additive_times_are_learned() {
-    let adapted = AdaptedModel::of(
+    let adapted = AdaptedModel::new(
         PRIOR,
-        Measurements::of((0..14).map(|number| measured(number * 11 % 27)).collect()),
+        Measurements::new((0..14).map(|number| measured(number * 11 % 27)).collect()),
     );
     let adapted = adapted.unwrap();
     let predicted: Vec<f64> = (0..27)
@@ -234,7 +234,7 @@ fn additive_times_are_learned() {
 fn one_outlier_of_ten_times_moves_the_order_of_the_others_little() {
     let mut all: Vec<Measurement> = (0..20).map(|number| measured(number * 11 % 27)).collect();
     let order = |all: &[Measurement]| {
-        let adapted = AdaptedModel::of(PRIOR, Measurements::of(all.to_vec())).unwrap();
+        let adapted = AdaptedModel::new(PRIOR, Measurements::new(all.to_vec())).unwrap();
         (0..27)
             .map(|number| adapted.predict(&layout(number)).log_seconds)
             .collect::<Vec<f64>>()
@@ -253,9 +253,9 @@ fn measurements_that_say_nothing_change_nothing() {
         seconds: Some(1.0),
         ..measured(number)
     };
-    assert!(AdaptedModel::of(PRIOR, Measurements::default()).is_none());
-    assert!(AdaptedModel::of(PRIOR, Measurements::of((0..2).map(measured).collect())).is_none());
-    assert!(AdaptedModel::of(PRIOR, Measurements::of((0..9).map(equal).collect())).is_none());
+    assert!(AdaptedModel::new(PRIOR, Measurements::default()).is_none());
+    assert!(AdaptedModel::new(PRIOR, Measurements::new((0..2).map(measured).collect())).is_none());
+    assert!(AdaptedModel::new(PRIOR, Measurements::new((0..9).map(equal).collect())).is_none());
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn a_configuration_that_failed_is_last() {
         seconds: None,
         ..measured(20)
     });
-    let adapted = AdaptedModel::of(PRIOR, Measurements::of(all)).unwrap();
+    let adapted = AdaptedModel::new(PRIOR, Measurements::new(all)).unwrap();
     assert_eq!(adapted.predict(&layout(20)).log_seconds, f64::INFINITY);
     assert!(adapted.predict(&layout(21)).log_seconds.is_finite());
 }
@@ -273,7 +273,7 @@ fn a_configuration_that_failed_is_last() {
 #[test]
 fn what_is_far_from_every_measurement_is_less_certain() {
     let adapted =
-        AdaptedModel::of(PRIOR, Measurements::of((0..9).map(measured).collect())).unwrap();
+        AdaptedModel::new(PRIOR, Measurements::new((0..9).map(measured).collect())).unwrap();
     let unseen = Point {
         orders: [7, 8, 9].into(),
         ..layout(0)
@@ -302,7 +302,8 @@ fn more_measurements_than_fit_a_matrix_teach_if_they_differ_in_few_places() {
         seconds: Some(seconds(number)),
         repeats: 1,
     };
-    let adapted = AdaptedModel::of(PRIOR, Measurements::of((0..600).map(each).collect())).unwrap();
+    let adapted =
+        AdaptedModel::new(PRIOR, Measurements::new((0..600).map(each).collect())).unwrap();
     assert_eq!(adapted.basis.learned, 600);
     for number in 600..648 {
         let predicted = adapted.predict(&layout(number)).log_seconds;
@@ -329,7 +330,7 @@ proptest! {
             let each = |&(number, seconds, repeats): &(u32, f64, u32)| {
                 Measurement { point: layout(number), seconds: Some(seconds), repeats }
             };
-            let adapted = AdaptedModel::of(PRIOR, Measurements::of(all.iter().map(each).collect()));
+            let adapted = AdaptedModel::new(PRIOR, Measurements::new(all.iter().map(each).collect()));
             adapted.map(|adapted| {
                 let predicted = (0..27).map(|number| adapted.predict(&layout(number)));
                 let bits = predicted.map(|each| (each.log_seconds.to_bits(), each.deviation.to_bits()));
@@ -344,7 +345,7 @@ proptest! {
         let each = |(number, &seconds): (u32, &f64)| {
             Measurement { point: tile(number), seconds: Some(seconds), repeats: 1 }
         };
-        let adapted = AdaptedModel::of(PRIOR, Measurements::of((0..).zip(&times).map(each).collect()));
+        let adapted = AdaptedModel::new(PRIOR, Measurements::new((0..).zip(&times).map(each).collect()));
         for number in 0..30 {
             let predicted = adapted.as_ref().map(|adapted| adapted.predict(&tile(number)));
             let mean = adapted.as_ref().map(|adapted| adapted.predict_mean(&tile(number)));
@@ -386,7 +387,7 @@ fn measured_parameters(numbers: impl Iterator<Item = u32>) -> Vec<Measurement> {
 #[test]
 fn columns_without_a_model_reorder_what_was_not_measured() {
     let measured = measured_parameters((0..72).filter(|number| number % 5 < 2));
-    let adapted = AdaptedModel::of(PRIOR, Measurements::of(measured)).unwrap();
+    let adapted = AdaptedModel::new(PRIOR, Measurements::new(measured)).unwrap();
     let others: Vec<Point> = (0..72)
         .filter(|number| number % 5 > 1)
         .map(parameters)
@@ -416,7 +417,7 @@ fn scores_beyond_doubt_are_followed_unless_the_measurements_contradict_them() {
         for each in &mut measured {
             each.point.score = sign * libm::log(seconds_of(&each.point));
         }
-        AdaptedModel::of(prior, Measurements::of(measured)).unwrap()
+        AdaptedModel::new(prior, Measurements::new(measured)).unwrap()
     };
     let slopes = |adapted: &AdaptedModel| -> Vec<f64> {
         let hypotheses = adapted.hypotheses.iter();
@@ -442,7 +443,7 @@ fn what_was_measured_of_parameters_is_known_however_rough_their_space_is() {
         }
     };
     let measured: Vec<Measurement> = (0..72).filter(|number| number % 5 < 2).map(rough).collect();
-    let adapted = AdaptedModel::of(PRIOR, Measurements::of(measured.clone())).unwrap();
+    let adapted = AdaptedModel::new(PRIOR, Measurements::new(measured.clone())).unwrap();
     for each in measured {
         let predicted = adapted.predict(&each.point);
         let expected = libm::log(each.seconds.unwrap());
@@ -455,7 +456,7 @@ fn what_was_measured_of_parameters_is_known_however_rough_their_space_is() {
 fn a_failure_of_parameters_teaches_as_a_slow_run() {
     let mut measured = measured_parameters((0..72).filter(|number| number % 5 == 0));
     let slower = |measured: &[Measurement]| {
-        let adapted = AdaptedModel::of(PRIOR, Measurements::of(measured.to_vec())).unwrap();
+        let adapted = AdaptedModel::new(PRIOR, Measurements::new(measured.to_vec())).unwrap();
         adapted.predict(&parameters(7)).log_seconds
     };
     let before = slower(&measured);

@@ -26,7 +26,7 @@ fn kernel(size: u32, order: impl Fn(u32) -> u32) -> Measurements {
         seconds: Some(seconds(number)),
         repeats: 1,
     };
-    Measurements::of((0..16).map(each).collect())
+    Measurements::new((0..16).map(each).collect())
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn kernels_that_the_model_predicts_as_well_are_no_pool() {
         seconds: Some(seconds(number)),
         repeats: 1,
     };
-    let known = [(); 3].map(|()| Measurements::of((0..16).map(each).collect()));
+    let known = [(); 3].map(|()| Measurements::new((0..16).map(each).collect()));
     let (pool, basis) = Expectation::of_kernels(OF_KERNELS, &known);
     assert!(pool.is_none());
     let model = Some(Refusal::NoBetterThanModel);
@@ -99,7 +99,7 @@ fn measured(numbers: impl Iterator<Item = u32>, time: impl Fn(u32) -> f64) -> Me
         seconds: Some(libm::exp(time(number))),
         repeats: 1,
     };
-    Measurements::of(numbers.map(each).collect())
+    Measurements::new(numbers.map(each).collect())
 }
 
 fn target(second: f64) -> Measurements {
@@ -116,7 +116,7 @@ fn refusals(bases: &[RelatedBasis]) -> Vec<Option<Refusal>> {
 
 #[test]
 fn targets_that_agree_predict_another_one() {
-    let studied = StudiedTargets::of(OF_TARGETS, &[target(0.2), target(0.1), target(0.3)]);
+    let studied = StudiedTargets::new(OF_TARGETS, &[target(0.2), target(0.1), target(0.3)]);
     let (sources, bases) = studied.given(&Measurements::default());
     let sources = sources.unwrap();
     let times: Vec<f64> = (0..64).map(|number| ln_seconds(number, 0.25)).collect();
@@ -134,19 +134,19 @@ fn targets_that_agree_predict_another_one() {
 #[test]
 fn a_source_unlike_the_others_is_left_out() {
     let sources = [target(0.2), shuffled(23), target(0.1), target(0.3)];
-    let (used, bases) = StudiedTargets::of(OF_TARGETS, &sources).given(&Measurements::default());
+    let (used, bases) = StudiedTargets::new(OF_TARGETS, &sources).given(&Measurements::default());
     let unlike = Some(Refusal::NoBetterThanChance);
     assert_eq!(refusals(&bases), [None, unlike, None, None]);
     assert!(used.is_some());
     let shuffled = [shuffled(23), shuffled(37), shuffled(47)];
-    let (used, bases) = StudiedTargets::of(OF_TARGETS, &shuffled).given(&Measurements::default());
+    let (used, bases) = StudiedTargets::new(OF_TARGETS, &shuffled).given(&Measurements::default());
     assert_eq!(refusals(&bases), [unlike; 3]);
     assert!(used.is_none());
 }
 
 #[test]
 fn own_measurements_contradict_a_source() {
-    let studied = StudiedTargets::of(OF_TARGETS, &[target(0.2)]);
+    let studied = StudiedTargets::new(OF_TARGETS, &[target(0.2)]);
     let inverted = |number| -ln_seconds(number, 0.2);
     let own = measured((0..64).step_by(5), inverted);
     let (used, bases) = studied.given(&own);
@@ -160,12 +160,12 @@ fn own_measurements_contradict_a_source() {
 fn too_few_measurements_are_no_source() {
     let few = measured(0..4, |number| ln_seconds(number, 0.2));
     let equal = measured(0..20, |_| 1.0);
-    let failed = Measurements::of(vec![Measurement {
+    let failed = Measurements::new(vec![Measurement {
         point: point(1),
         seconds: None,
         repeats: 1,
     }]);
-    let studied = StudiedTargets::of(OF_TARGETS, &[few, equal, failed, Measurements::default()]);
+    let studied = StudiedTargets::new(OF_TARGETS, &[few, equal, failed, Measurements::default()]);
     let (used, bases) = studied.given(&Measurements::default());
     assert!(used.is_none());
     assert_eq!(refusals(&bases), [Some(Refusal::TooFew); 4]);

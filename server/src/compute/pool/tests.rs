@@ -310,7 +310,7 @@ async fn long_work_gives_way_to_work_that_comes_later() {
     let (long, ()) = tokio::join!(long, async {
         // The only worker is free for it, although the long work has begun and does not end.
         assert_eq!(short.await.unwrap().value, 0);
-        let Computed { value, .. } = pool
+        let WorkResult { value, .. } = pool
             .run(Class::Interactive, |Worker(worker)| worker)
             .await
             .unwrap();

@@ -8,10 +8,10 @@ use super::{
     sums::SumTree,
 };
 use crate::{
-    compute::{Class, Computed, Worker},
+    compute::{Class, WorkResult, Worker},
     device,
     engine::{BatchPart, EngineError, Terms, error::check_scores, resources::Resources},
-    memory::Held,
+    memory::HeldBytes,
     model::{ModelFailed, SegmentModel},
     outcome::{Evaluation, KernelTime, Stages},
     runtime::Interrupt,
@@ -204,7 +204,7 @@ struct PreparedBatch {
     pub(super) plan: Arc<Plan>,
     pub(super) looked_up: CacheLookup,
     /// Memory for the embeddings of the call, and for its kernels.
-    held: Held,
+    held: HeldBytes,
 }
 
 /// Rows that take as long to plan as one padded node takes to evaluate. A row takes less than half a microsecond, and a node
@@ -222,7 +222,7 @@ async fn prepare(
     graph: &Arc<SegmentedGraph>,
     part: BatchPart,
     terms: Terms,
-) -> Result<Computed<PreparedBatch>, EngineError> {
+) -> Result<WorkResult<PreparedBatch>, EngineError> {
     check(resources, model, graph, terms)?;
     let (embeddings, model, graph) = (embeddings.clone(), model.clone(), graph.clone());
     let (backlog, memory) = (resources.backlog.clone(), resources.memory.clone());
@@ -249,8 +249,8 @@ async fn prepare(
             held,
         })
     };
-    let Computed { value, waited } = resources.pool.run(terms.class, prepare).await?;
-    Ok(Computed {
+    let WorkResult { value, waited } = resources.pool.run(terms.class, prepare).await?;
+    Ok(WorkResult {
         value: value?,
         waited,
     })

@@ -2,7 +2,7 @@ use std::{borrow::Cow, ops::Range};
 
 use hlorank_graph::{
     Configurations, Distinct, FoundRows, Kernel, LocalConfigurations, Row, Segment, SegmentFacts,
-    SegmentedGraph, TooManyRows, Unscored, pace,
+    SegmentedGraph, TooManyRows, UnscoredConfig, pace,
 };
 
 use crate::outcome::{KernelTime, Reuse, UnscoredConfigs};
@@ -18,7 +18,7 @@ pub(super) struct Plan {
     row_of: Vec<u32>,
     /// `[distinct]` where the rows of each distinct configuration end.
     ends: Vec<usize>,
-    unscored: Vec<Unscored>,
+    unscored: Vec<UnscoredConfig>,
 }
 
 /// A row as the encoder takes it.

@@ -1,11 +1,11 @@
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
-use hlorank_graph::{Configurations, Distinct, Graph, Pad, Pruned, Scope, prune};
+use hlorank_graph::{Configurations, Distinct, Graph, Pad, PrunedGraph, Scope, prune};
 
 use super::passes::{Passes, Room, Runs};
 use crate::{
     engine::EngineError,
-    memory::{Held, Memory},
+    memory::{HeldBytes, Memory},
     model::{ModelNodes, RunSizes, WholeGraphInput, WholeGraphModel, WholeGraphSettings},
     outcome::Reuse,
 };
@@ -20,7 +20,7 @@ pub(super) struct Batch {
     pub(super) passes: Passes,
     pub(super) runs: Runs,
     distinct_configs: usize,
-    _held: [Held; 3],
+    _held: [HeldBytes; 3],
 }
 
 /// Bytes of a configuration in a pass: its place in the order and its score.
@@ -112,7 +112,7 @@ fn counted_input(
     model: &WholeGraphModel,
     graph: &Graph,
     memory: &Arc<Memory>,
-) -> Result<(WholeGraphInput, Held), EngineError> {
+) -> Result<(WholeGraphInput, HeldBytes), EngineError> {
     let facts = &model.facts;
     let taken = taken_nodes(graph, model.settings.nodes);
     if taken.nodes.is_empty() {
@@ -129,9 +129,9 @@ fn counted_input(
 }
 
 /// The nodes and edges of a graph that the model takes.
-fn taken_nodes(graph: &Graph, nodes: ModelNodes) -> Pruned {
+fn taken_nodes(graph: &Graph, nodes: ModelNodes) -> PrunedGraph {
     match nodes {
-        ModelNodes::All => Pruned::whole(graph),
+        ModelNodes::All => PrunedGraph::whole(graph),
         ModelNodes::Pruned => prune(graph),
     }
 }
@@ -153,7 +153,7 @@ fn chunk_input_bytes(configurations: &Configurations, passes: &Passes, multiple:
 }
 
 /// Makes the inputs for a graph; `None` if it cannot be padded as the model needs it.
-fn graph_input(graph: &Graph, taken: &Pruned, pad: Pad) -> Option<WholeGraphInput> {
+fn graph_input(graph: &Graph, taken: &PrunedGraph, pad: Pad) -> Option<WholeGraphInput> {
     // A graph of a feature set has no opcodes.
     let opcode = |&node: &u32| {
         graph
@@ -173,7 +173,7 @@ fn graph_input(graph: &Graph, taken: &Pruned, pad: Pad) -> Option<WholeGraphInpu
 }
 
 /// Returns where the configurable nodes are among the nodes that the model takes, in slot order.
-fn configurable_positions(graph: &Graph, taken: &Pruned) -> Vec<i64> {
+fn configurable_positions(graph: &Graph, taken: &PrunedGraph) -> Vec<i64> {
     // Configurations of a feature set are in the order of the nodes.
     if graph.task().kind().scope != Scope::Nodes {
         return Vec::new();

@@ -31,7 +31,7 @@ pub struct RunSizes {
 }
 
 /// A model whose every tensor is an output.
-pub(super) struct Traced {
+pub(super) struct TracedModel {
     session: Session,
     steps: Vec<Step>,
     task: Task,
@@ -50,7 +50,7 @@ struct Step {
     hidden: usize,
 }
 
-impl Traced {
+impl TracedModel {
     pub(super) fn new(
         model: &Bytes,
         runtime: &Runtime,

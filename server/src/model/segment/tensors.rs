@@ -158,7 +158,7 @@ const MULTIPLE: usize = 4;
 
 impl<'a> Entries<'a> {
     /// Returns the entries of layouts `[rows, nodes, width]`; `None` of other configurations.
-    pub(super) fn of(config: &'a ConfigInput) -> Option<Self> {
+    pub(super) fn from_input(config: &'a ConfigInput) -> Option<Self> {
         let ConfigValues::Int64(values) = &config.values else {
             return None;
         };
@@ -206,7 +206,7 @@ mod tests {
             shape: vec![2, 3, 2],
             values: ConfigValues::Int64(values),
         };
-        let found = Entries::of(&config).unwrap();
+        let found = Entries::from_input(&config).unwrap();
         assert_eq!(found.distinct, [1, 2, -2, -2, 3, 4, 3, 4]);
         assert_eq!(
             (found.numbers.as_slice(), found.shape),
@@ -220,6 +220,6 @@ mod tests {
             shape: vec![1, 2],
             values: ConfigValues::Float32(vec![1.0, 2.0]),
         };
-        assert!(Entries::of(&config).is_none());
+        assert!(Entries::from_input(&config).is_none());
     }
 }

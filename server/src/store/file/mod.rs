@@ -14,11 +14,13 @@ use self::{
     store_file::StoreFile,
     writer::{Command, Writer},
 };
-use super::{Chosen, OpenStoreError, Reported, StoreError, Unusable, report::Report};
+use super::{
+    MeasurementFilter, OpenStoreError, ReportOutcome, StoreError, StoreFault, report::Report,
+};
 use crate::metrics::StoreSeries;
 
 /// Measurements in a file of this server.
-pub(super) struct Embedded {
+pub(super) struct FileStore {
     file: Arc<StoreFile>,
     commands: mpsc::Sender<Command>,
 }
@@ -26,7 +28,7 @@ pub(super) struct Embedded {
 /// Maximum number of commands that wait for the writer. Further calls wait for a place.
 const MAX_WAITING: usize = 1_024;
 
-impl Embedded {
+impl FileStore {
     /// Opens the file, which is created if it is missing. Blocks while it reads the whole file to check it.
     pub(super) fn open(
         path: &Path,
@@ -51,7 +53,7 @@ impl Embedded {
         let started = thread.spawn(|| writer.run());
         started.map_err(|error| OpenStoreError {
             at: path.display().to_string(),
-            reason: Unusable::Io(error),
+            reason: StoreFault::Io(error),
         })?;
         Ok(Self {
             file,
@@ -60,7 +62,7 @@ impl Embedded {
     }
 
     /// Adds a report, and returns once it is on disk.
-    pub(super) async fn report(&self, report: Report) -> Result<Reported, StoreError> {
+    pub(super) async fn report(&self, report: Report) -> Result<ReportOutcome, StoreError> {
         self.ask(|answer| Command::Report(report, answer)).await
     }
 
@@ -89,7 +91,7 @@ impl Embedded {
         read.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string())))
     }
 
-    pub(super) async fn delete(&self, chosen: Chosen) -> Result<u64, StoreError> {
+    pub(super) async fn delete(&self, chosen: MeasurementFilter) -> Result<u64, StoreError> {
         self.ask(|answer| Command::Delete(chosen, answer)).await
     }
 

@@ -9,7 +9,7 @@ use super::tables::{
     GRAPHS, MAX_SCANNED, MEASUREMENTS, REPORTERS_KEYS, STRUCTURES, SUBJECTS, unreadable,
 };
 use crate::store::{
-    Chosen, GraphKind, KeptGraph, Measurement, Page, Reporter, Subject,
+    GraphKind, KeptGraph, Measurement, MeasurementFilter, Page, Reporter, Subject,
     key::{DIGEST_BYTES, end_of_prefix, key_of_reporter_key},
     measurement::MAX_PAGE_BYTES,
 };
@@ -100,7 +100,7 @@ pub(crate) fn measurements(
 /// Reads at most `count` of the chosen measurements, from the first one after the key `after`.
 pub(crate) fn page(
     read: &ReadTransaction,
-    chosen: &Chosen,
+    chosen: &MeasurementFilter,
     after: Option<&[u8]>,
     count: usize,
 ) -> Result<Page, redb::Error> {

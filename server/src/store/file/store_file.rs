@@ -14,7 +14,7 @@ use redb::{
 };
 
 use super::tables::{BYTES, FACTS, MEASUREMENTS, Tables};
-use crate::store::{OpenStoreError, StoreError, Unusable};
+use crate::store::{OpenStoreError, StoreError, StoreFault};
 
 /// Name of the format in [`FACTS`].
 const FORMAT: &str = "format";
@@ -29,11 +29,11 @@ const CACHE_BYTES: usize = 16 << 20;
 pub(crate) struct StoreFile {
     path: PathBuf,
     /// `None` after it failed or was closed.
-    database: RwLock<Option<Opened>>,
+    database: RwLock<Option<OpenFile>>,
 }
 
 /// The open file.
-struct Opened {
+struct OpenFile {
     database: Database,
     /// Whether it can only be read, because it could not be written.
     is_view: bool,
@@ -48,7 +48,7 @@ impl StoreFile {
         })?;
         Ok(Self {
             path: path.to_owned(),
-            database: RwLock::new(Some(Opened {
+            database: RwLock::new(Some(OpenFile {
                 database,
                 is_view: false,
             })),
@@ -62,7 +62,7 @@ impl StoreFile {
             // It is locked for as long as it is open.
             *opened = None;
             let database = unless_panicking(open, &self.path).map_err(|reason| failed(&reason))?;
-            *opened = Some(Opened {
+            *opened = Some(OpenFile {
                 database,
                 is_view: false,
             });
@@ -75,7 +75,7 @@ impl StoreFile {
         let mut opened = self.database.write();
         if opened.is_none() {
             let database = unless_panicking(view, &self.path).map_err(|reason| failed(&reason))?;
-            *opened = Some(Opened {
+            *opened = Some(OpenFile {
                 database,
                 is_view: true,
             });
@@ -127,23 +127,23 @@ fn failed(reason: &dyn ToString) -> StoreError {
 
 /// Opens a file. redb panics on some damaged ones.
 fn unless_panicking(
-    open: fn(&Path) -> Result<Database, Unusable>,
+    open: fn(&Path) -> Result<Database, StoreFault>,
     path: &Path,
-) -> Result<Database, Unusable> {
+) -> Result<Database, StoreFault> {
     let opened = panic::catch_unwind(|| open(path));
-    opened.unwrap_or_else(|_| Err(Unusable::Damaged("a page is unreadable".to_owned())))
+    opened.unwrap_or_else(|_| Err(StoreFault::Damaged("a page is unreadable".to_owned())))
 }
 
 /// Opens a file to be read, and leaves it as it is.
-fn view(path: &Path) -> Result<Database, Unusable> {
-    let view = StoredView::open(path).map_err(Unusable::Io)?;
+fn view(path: &Path) -> Result<Database, StoreFault> {
+    let view = StoredView::open(path).map_err(StoreFault::Io)?;
     let opened = Builder::new()
         .set_cache_size(CACHE_BYTES)
         .create_with_backend(view);
     Ok(opened.map_err(redb::Error::from)?)
 }
 
-fn open(path: &Path) -> Result<Database, Unusable> {
+fn open(path: &Path) -> Result<Database, StoreFault> {
     let is_new = !path.exists();
     let mut database = Builder::new()
         .set_cache_size(CACHE_BYTES)
@@ -156,12 +156,12 @@ fn open(path: &Path) -> Result<Database, Unusable> {
     match format(&database)? {
         Some(CURRENT_FORMAT) => {}
         Some(found) => {
-            return Err(Unusable::OtherFormat {
+            return Err(StoreFault::OtherFormat {
                 found,
                 known: CURRENT_FORMAT,
             });
         }
-        None => return Err(Unusable::Damaged("it has no format".to_owned())),
+        None => return Err(StoreFault::Damaged("it has no format".to_owned())),
     }
     if is_new {
         // Otherwise a power cut could lose the name of the file.
@@ -170,7 +170,7 @@ fn open(path: &Path) -> Result<Database, Unusable> {
             .filter(|folder| !folder.as_os_str().is_empty());
         File::open(folder.unwrap_or(Path::new(".")))
             .and_then(|folder| folder.sync_all())
-            .map_err(Unusable::Io)?;
+            .map_err(StoreFault::Io)?;
     }
     Ok(database)
 }
@@ -198,12 +198,12 @@ fn format(database: &Database) -> Result<Option<u64>, redb::Error> {
 #[derive(Debug)]
 struct StoredView {
     file: File,
-    changed: Mutex<Changed>,
+    changed: Mutex<FileDifference>,
 }
 
 /// What differs from the file.
 #[derive(Debug)]
-struct Changed {
+struct FileDifference {
     length: u64,
     /// The contents of changed blocks by number.
     blocks: BTreeMap<u64, Box<Block>>,
@@ -219,14 +219,14 @@ impl StoredView {
         let length = file.metadata()?.len();
         Ok(Self {
             file,
-            changed: Mutex::new(Changed {
+            changed: Mutex::new(FileDifference {
                 length,
                 blocks: BTreeMap::new(),
             }),
         })
     }
 
-    fn changed(&self) -> MutexGuard<'_, Changed> {
+    fn changed(&self) -> MutexGuard<'_, FileDifference> {
         self.changed.lock()
     }
 

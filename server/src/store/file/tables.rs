@@ -43,7 +43,7 @@ pub(crate) const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("f
 pub(super) const BYTES: &str = "bytes";
 
 /// Bytes that something took which was removed, and who reported or brought it.
-pub(super) struct Freed {
+pub(super) struct FreedSpace {
     pub(super) reporter: Reporter,
     pub(super) bytes: u64,
 }
@@ -113,11 +113,15 @@ impl<'a> Tables<'a> {
     }
 
     /// Removes a record.
-    pub(super) fn remove(&mut self, subject: &Subject, key: &[u8]) -> Result<Freed, redb::Error> {
+    pub(super) fn remove(
+        &mut self,
+        subject: &Subject,
+        key: &[u8],
+    ) -> Result<FreedSpace, redb::Error> {
         let by_reporter = reporter_key(subject.prefix().len(), key);
         self.reporters_keys.remove(&by_reporter[..])?;
         let record = self.measurements.remove(key)?.ok_or_else(unreadable)?;
-        Ok(Freed {
+        Ok(FreedSpace {
             reporter: Measurement::reporter_of(record.value()).ok_or_else(unreadable)?,
             bytes: bytes_of_record(key, record.value()),
         })
@@ -142,7 +146,10 @@ impl<'a> Tables<'a> {
     }
 
     /// Removes the graph of a subject, if it is kept.
-    pub(super) fn remove_graph(&mut self, subject: &Subject) -> Result<Option<Freed>, redb::Error> {
+    pub(super) fn remove_graph(
+        &mut self,
+        subject: &Subject,
+    ) -> Result<Option<FreedSpace>, redb::Error> {
         let key = subject.prefix();
         let kind = match self.kinds.remove(&key[..])? {
             None => return Ok(None),
@@ -153,7 +160,7 @@ impl<'a> Tables<'a> {
         self.structures.remove(&structure[..])?;
         let message = self.messages.remove(&key[..])?;
         let length = message.map_or(0, |message| message.value().len());
-        Ok(Some(Freed {
+        Ok(Some(FreedSpace {
             bytes: kind.bytes(subject, length),
             reporter: kind.reporter,
         }))

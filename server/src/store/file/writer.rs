@@ -14,7 +14,7 @@ use super::{
 use crate::{
     metrics::{StoreSeries, set},
     store::{
-        Chosen, Reported, Reporter, StoreError, Subject,
+        MeasurementFilter, ReportOutcome, Reporter, StoreError, Subject,
         report::{Report, Room},
     },
 };
@@ -22,9 +22,9 @@ use crate::{
 /// Something to write.
 pub(super) enum Command {
     /// Adds measurements.
-    Report(Report, Answer<Reported>),
+    Report(Report, Answer<ReportOutcome>),
     /// Deletes the chosen measurements, and answers how many that were.
-    Delete(Chosen, Answer<u64>),
+    Delete(MeasurementFilter, Answer<u64>),
     /// Opens the file again after a failure, at least to be read.
     Reopen(Answer<()>),
     /// Closes the file.
@@ -43,7 +43,7 @@ pub(super) struct Writer {
 }
 
 /// What one commit deleted.
-struct Deleted {
+struct DeletedPart {
     measurements: u64,
     /// The key after which the next commit goes on; `None` if nothing is left.
     next: Option<Key>,
@@ -90,7 +90,7 @@ impl Writer {
     }
 
     /// Adds the reports that wait to a group. Returns the command after them, if one waits.
-    fn collect(&mut self, group: &mut Vec<(Report, Answer<Reported>)>) -> Option<Command> {
+    fn collect(&mut self, group: &mut Vec<(Report, Answer<ReportOutcome>)>) -> Option<Command> {
         while group.len() < MAX_GROUP {
             match self.commands.try_recv() {
                 Ok(Command::Report(report, answer)) => group.push((report, answer)),
@@ -109,7 +109,7 @@ impl Writer {
         }
     }
 
-    fn report(&self, group: Vec<(Report, Answer<Reported>)>) {
+    fn report(&self, group: Vec<(Report, Answer<ReportOutcome>)>) {
         let (reports, answers): (Vec<_>, Vec<_>) = group.into_iter().unzip();
         let results = self.write(|database| add(database, &reports, self.limit));
         self.sample();
@@ -120,7 +120,7 @@ impl Writer {
         }
     }
 
-    fn delete(&self, chosen: &Chosen) -> Result<u64, StoreError> {
+    fn delete(&self, chosen: &MeasurementFilter) -> Result<u64, StoreError> {
         // In several commits, so that one neither holds the writer for long nor needs much memory.
         let mut deleted = 0;
         let mut after = None;
@@ -163,7 +163,7 @@ fn add(
     database: &Database,
     reports: &[Report],
     limit: u64,
-) -> Result<Vec<Result<Reported, StoreError>>, redb::Error> {
+) -> Result<Vec<Result<ReportOutcome, StoreError>>, redb::Error> {
     let write = database.begin_write()?;
     let mut tables = Tables::open(&write)?;
     let added = reports
@@ -181,7 +181,7 @@ fn add_to(
     tables: &mut Tables<'_>,
     report: &Report,
     limit: u64,
-) -> Result<Result<Reported, StoreError>, redb::Error> {
+) -> Result<Result<ReportOutcome, StoreError>, redb::Error> {
     let Report {
         subject, reporter, ..
     } = report;
@@ -215,9 +215,9 @@ fn add_to(
 /// Deletes the first of the chosen measurements after a key, and the graphs that have none left.
 fn delete_some(
     database: &Database,
-    chosen: &Chosen,
+    chosen: &MeasurementFilter,
     after: Option<&[u8]>,
-) -> Result<Deleted, redb::Error> {
+) -> Result<DeletedPart, redb::Error> {
     let write = database.begin_write()?;
     let mut tables = Tables::open(&write)?;
     let (keys, next) = chosen_keys(&tables, chosen, after)?;
@@ -243,7 +243,7 @@ fn delete_some(
     // A transaction commits only once its tables are closed.
     drop(tables);
     write.commit()?;
-    Ok(Deleted {
+    Ok(DeletedPart {
         measurements: keys.len() as u64,
         next,
     })
@@ -252,7 +252,7 @@ fn delete_some(
 /// Returns the first of the chosen keys after a key, and the key after which there may be more.
 fn chosen_keys(
     tables: &Tables<'_>,
-    chosen: &Chosen,
+    chosen: &MeasurementFilter,
     after: Option<&[u8]>,
 ) -> Result<(Vec<Key>, Option<Key>), redb::Error> {
     let mut keys = Vec::new();

@@ -12,7 +12,7 @@ use tokio_postgres::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::store::{DatabaseUrl, StoreError, Unusable};
+use crate::store::{DatabaseUrl, StoreError, StoreFault};
 
 /// A database, and how connections to it are encrypted.
 pub(super) struct Database {
@@ -34,8 +34,8 @@ const SETTINGS: &str = "SET synchronous_commit = on; SET statement_timeout = '10
 
 impl Database {
     /// Reads an address. Fails if it demands TLS, and the system has no authorities to check certificates against.
-    pub(super) fn of(url: &DatabaseUrl) -> Result<Self, Unusable> {
-        let invalid = |error| Unusable::Address(LinkError::from(error).to_string());
+    pub(super) fn new(url: &DatabaseUrl) -> Result<Self, StoreFault> {
+        let invalid = |error| StoreFault::Address(LinkError::from(error).to_string());
         let mut config: Config = url.0.parse().map_err(invalid)?;
         config
             .application_name("hlorank")
@@ -90,7 +90,7 @@ where
 }
 
 /// Checks certificates of databases against the authorities of the system. Those that cannot be read are left out.
-fn connector(mode: SslMode) -> Result<MakeRustlsConnect, Unusable> {
+fn connector(mode: SslMode) -> Result<MakeRustlsConnect, StoreFault> {
     let errors = match MakeRustlsConnect::with_native_certs() {
         Ok((tls, _)) => return Ok(tls),
         Err(errors) => errors,
@@ -99,7 +99,7 @@ fn connector(mode: SslMode) -> Result<MakeRustlsConnect, Unusable> {
         let found = errors
             .first()
             .map_or_else(|| "none was found".to_owned(), ToString::to_string);
-        return Err(Unusable::NoAuthorities(found));
+        return Err(StoreFault::NoAuthorities(found));
     }
     // The database may do without TLS.
     let nobody = ClientConfig::builder().with_root_certificates(RootCertStore::empty());

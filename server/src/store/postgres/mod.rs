@@ -14,7 +14,7 @@ use tokio::{
 use tokio_postgres::Client;
 
 use self::link::{Database, Link, LinkError, Totals, within};
-use super::{DatabaseUrl, OpenStoreError, Subject, Unusable, changes::Changes};
+use super::{DatabaseUrl, OpenStoreError, StoreFault, Subject, changes::Changes};
 use crate::metrics::{StoreSeries, set};
 
 mod link;
@@ -22,7 +22,7 @@ mod read;
 mod write;
 
 /// Measurements in a database. Two connections are used: one to read, and one to write.
-pub(super) struct Shared {
+pub(super) struct PostgresStore {
     reader: Link,
     writer: Link,
     /// Maximum number of bytes of all keys and records.
@@ -31,7 +31,7 @@ pub(super) struct Shared {
     listening: JoinHandle<()>,
 }
 
-impl Shared {
+impl PostgresStore {
     /// Connects to a database. If it does not answer, it is tried again with every use. Fails if the address is none, or if
     /// the database has another format.
     pub(super) async fn open(
@@ -40,7 +40,7 @@ impl Shared {
         changes: Arc<Changes>,
         series: Arc<StoreSeries>,
     ) -> Result<Self, OpenStoreError> {
-        let database = Database::of(url).map_err(|reason| OpenStoreError {
+        let database = Database::new(url).map_err(|reason| OpenStoreError {
             at: "postgres://".to_owned(),
             reason,
         })?;
@@ -88,7 +88,7 @@ fn refuse_other_format(database: &Database, error: LinkError) -> Result<(), Open
     match error {
         LinkError::OtherFormat { found, known } => Err(OpenStoreError {
             at: database.name(),
-            reason: Unusable::OtherFormat { found, known },
+            reason: StoreFault::OtherFormat { found, known },
         }),
         LinkError::Failed(reason) => {
             tracing::warn!(
@@ -101,7 +101,7 @@ fn refuse_other_format(database: &Database, error: LinkError) -> Result<(), Open
     }
 }
 
-impl Drop for Shared {
+impl Drop for PostgresStore {
     fn drop(&mut self) {
         self.listening.abort();
     }

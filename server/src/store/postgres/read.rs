@@ -1,9 +1,9 @@
 use hlorank_graph::{Digest, Task};
 use tokio_postgres::{Row, types::ToSql};
 
-use super::{Shared, link::within};
+use super::{PostgresStore, link::within};
 use crate::store::{
-    Chosen, GraphKind, KeptGraph, Measurement, Page, Reporter, StoreError, Subject,
+    GraphKind, KeptGraph, Measurement, MeasurementFilter, Page, Reporter, StoreError, Subject,
     key::{DIGEST_BYTES, end_of_prefix},
     measurement::MAX_PAGE_BYTES,
 };
@@ -58,11 +58,11 @@ const ALIKE: &str = "
     SELECT key FROM hlorank_graphs
     WHERE structure >= $1 AND ($2::bytea IS NULL OR structure < $2) AND key <> $3 ORDER BY structure LIMIT $4";
 
-impl Shared {
+impl PostgresStore {
     /// Reads at most `count` of the chosen measurements, from the first one after the key `after`.
     pub(crate) async fn page(
         &self,
-        chosen: &Chosen,
+        chosen: &MeasurementFilter,
         after: Option<&[u8]>,
         count: usize,
     ) -> Result<Page, StoreError> {

@@ -3,13 +3,13 @@ use std::{collections::HashMap, convert::Infallible};
 use tokio_postgres::{Client, Error, Transaction, types::ToSql};
 
 use super::{
-    CHANNEL, Shared,
+    CHANNEL, PostgresStore,
     link::{Totals, within},
     note_of,
     read::{name_of, number},
 };
 use crate::store::{
-    Chosen, Reported, StoreError,
+    MeasurementFilter, ReportOutcome, StoreError,
     key::end_of_prefix,
     report::{Additions, Report, Room},
 };
@@ -58,9 +58,9 @@ const SUBTRACT_FROM_REPORTER: &str =
 
 const DELETE_REPORTERS: &str = "DELETE FROM hlorank_reporters WHERE bytes <= 0";
 
-impl Shared {
+impl PostgresStore {
     /// Adds a report, and returns once it is on disk.
-    pub(crate) async fn report(&self, report: &Report) -> Result<Reported, StoreError> {
+    pub(crate) async fn report(&self, report: &Report) -> Result<ReportOutcome, StoreError> {
         let mut client = self.writer.client().await?;
         // An answer that is late may still be a commit. A client that reports again then finds its
         // measurements known.
@@ -71,7 +71,7 @@ impl Shared {
     }
 
     /// Deletes the chosen measurements, and graphs that have none left. Returns how many measurements there were.
-    pub(crate) async fn delete(&self, chosen: &Chosen) -> Result<u64, StoreError> {
+    pub(crate) async fn delete(&self, chosen: &MeasurementFilter) -> Result<u64, StoreError> {
         let mut client = self.writer.client().await?;
         // In several transactions, because each locks the totals, for which reports wait.
         let mut deleted = 0;
@@ -93,7 +93,7 @@ async fn add(
     client: &mut Client,
     report: &Report,
     limit: u64,
-) -> Result<Result<Reported, StoreError>, Error> {
+) -> Result<Result<ReportOutcome, StoreError>, Error> {
     let transaction = client.transaction().await?;
     let totals = Totals::lock(&transaction).await?;
     let reporter = name_of(&report.reporter);
@@ -179,7 +179,7 @@ async fn insert(
 }
 
 /// Deletes the first of the chosen measurements, and then the first graphs that have none. Returns how many.
-async fn delete_some(client: &mut Client, chosen: &Chosen) -> Result<[i64; 2], Error> {
+async fn delete_some(client: &mut Client, chosen: &MeasurementFilter) -> Result<[i64; 2], Error> {
     let start = &chosen.prefix();
     let end = end_of_prefix(start);
     let some = number(DELETED_AT_ONCE);

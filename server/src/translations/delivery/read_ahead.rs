@@ -26,21 +26,21 @@ pub(super) enum Incoming {
 
 /// Bytes that are read by a task, which ends soon after this is dropped.
 pub(super) struct ReadAhead {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBuffer>,
     // Nothing is ever sent: to drop the sender is the signal.
     _call: oneshot::Sender<()>,
 }
 
 #[derive(Default)]
-struct Shared {
-    waiting: Mutex<Waiting>,
+struct SharedBuffer {
+    waiting: Mutex<WaitingBytes>,
     arrived: Notify,
     taken: Notify,
 }
 
 /// Bytes that wait to be taken.
 #[derive(Default)]
-struct Waiting {
+struct WaitingBytes {
     bytes: BytesMut,
     /// Frames that they arrived in.
     frames: usize,
@@ -57,7 +57,7 @@ impl Incoming {
     /// Reads at most about this number of bytes ahead. Then the client is slowed by flow control if its frames are large, and
     /// the call fails if they are small.
     pub(super) fn read_ahead(body: Body, limit: usize) -> Self {
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<SharedBuffer>::default();
         let (call, left) = oneshot::channel();
         tokio::spawn(read(body, Arc::clone(&shared), limit, left));
         Self::Ahead(ReadAhead {
@@ -81,7 +81,12 @@ async fn next(body: &mut Body) -> Result<Option<Bytes>, DeliveryError> {
     Ok(frame.and_then(|frame| frame.into_data().ok()))
 }
 
-async fn read(mut body: Body, shared: Arc<Shared>, limit: usize, mut left: oneshot::Receiver<()>) {
+async fn read(
+    mut body: Body,
+    shared: Arc<SharedBuffer>,
+    limit: usize,
+    mut left: oneshot::Receiver<()>,
+) {
     let is_over = tokio::select! {
         is_over = keep(&mut body, &shared, limit) => is_over,
         // The call has ended before its client has.
@@ -93,7 +98,7 @@ async fn read(mut body: Body, shared: Arc<Shared>, limit: usize, mut left: onesh
 }
 
 /// Reads until the end of the call, and returns whether that is the end of the body, too.
-async fn keep(body: &mut Body, shared: &Shared, limit: usize) -> bool {
+async fn keep(body: &mut Body, shared: &SharedBuffer, limit: usize) -> bool {
     loop {
         let end = match next(body).await {
             Ok(Some(bytes)) => match shared.add(&bytes, limit) {
@@ -124,8 +129,8 @@ async fn discard(body: &mut Body, limit: usize) {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+impl SharedBuffer {
+    fn lock(&self) -> MutexGuard<'_, WaitingBytes> {
         self.waiting.lock()
     }
 

@@ -131,7 +131,7 @@ impl ValueCount {
 struct Keys;
 
 /// Refuses a value, because its key was given before.
-struct Twice {
+struct RepeatedKey {
     key: String,
     /// The name of the field in JSON.
     name: String,
@@ -155,7 +155,7 @@ impl<'de> DeserializeSeed<'de> for Keys {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Twice {
+impl<'de> DeserializeSeed<'de> for RepeatedKey {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, _: D) -> Result<(), D::Error> {
@@ -185,7 +185,7 @@ impl<'de> Visitor<'de> for Keys {
             let name = camel_case(&key);
             if seen.contains(&name) {
                 // The place of the value has the key.
-                return map.next_value_seed(Twice { key, name });
+                return map.next_value_seed(RepeatedKey { key, name });
             }
             seen.push(name);
             map.next_value_seed(Self)?;

@@ -81,7 +81,7 @@ async fn searched(spaces: &[Space], extent: &Extent, sources: Sources) -> Table 
             for space in of_kernel {
                 let mut search = Search::new(space, seed, sources);
                 search.run(&mut site.client, extent.measurements).await;
-                table.add(kernel, Regrets::of(space, &search.measured));
+                table.add(kernel, Regrets::new(space, &search.measured));
             }
         }
     }

@@ -13,7 +13,7 @@ const MOST: f64 = 99.0;
 pub(super) struct Regrets(Vec<f64>);
 
 impl Regrets {
-    pub(super) fn of(space: &Space, measured: &[usize]) -> Self {
+    pub(super) fn new(space: &Space, measured: &[usize]) -> Self {
         let fastest = |of: &mut dyn Iterator<Item = f64>| of.fold(f64::INFINITY, f64::min);
         let best = fastest(&mut space.seconds.iter().copied());
         let after = |&step: &usize| {

@@ -41,7 +41,7 @@ async fn a_request_has_one_answer_under_load() {
     let files = ["layout_random_window_reversed.pb", "tile_kernels.pb"].map(measured);
     let graphs: Vec<_> = files
         .iter()
-        .map(|file| (GraphHandle::of(file), configurations(file)))
+        .map(|file| (GraphHandle::from_measured(file), configurations(file)))
         .collect();
     let stop = AtomicBool::new(false);
     let ask = async |number: usize| {

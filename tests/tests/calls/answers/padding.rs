@@ -101,7 +101,7 @@ async fn a_model_padded_with_minus_one_needs_lengths() {
     for model in MODELS {
         let mut scores = Vec::new();
         for server in [&padded, &shipped] {
-            let graph = GraphHandle::of(&measured);
+            let graph = GraphHandle::from_measured(&measured);
             scores.push(
                 server
                     .client()

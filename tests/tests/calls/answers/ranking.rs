@@ -19,7 +19,7 @@ async fn scores(
 async fn every_measured_graph_is_ranked() {
     let server = TestServer::start().await;
     for measured in measured_graphs() {
-        let graph = GraphHandle::of(&measured);
+        let graph = GraphHandle::from_measured(&measured);
         let request = RankRequest::new(&graph, configurations(&measured)).with_scores();
         let ranking = server.client().await.rank(&request).await.unwrap();
         let best: Vec<u32> = ranking
@@ -47,7 +47,7 @@ async fn top_k_is_the_start_of_the_whole_ranking() {
     let server = TestServer::start().await;
     let client = server.client().await;
     for measured in measured_graphs() {
-        let graph = GraphHandle::of(&measured);
+        let graph = GraphHandle::from_measured(&measured);
         let all = client
             .rank(&RankRequest::new(&graph, configurations(&measured)))
             .await
@@ -66,7 +66,7 @@ async fn each_configuration_alone_has_the_score_it_has_in_the_batch() {
     // Without a cache, each configuration is evaluated.
     let server = TestServer::start_with(&["--embedding-cache-bytes=0"]).await;
     for measured in measured_graphs() {
-        let graph = GraphHandle::of(&measured);
+        let graph = GraphHandle::from_measured(&measured);
         let together = scores(&server, &graph, configurations(&measured)).await;
         let mut alone = Vec::new();
         for config in 0..together.len() {
@@ -89,7 +89,10 @@ async fn every_form_of_the_configurations_has_the_same_scores() {
     let server = TestServer::start().await;
     for measured in measured_graphs() {
         let client = server.client().await;
-        let cached = client.put_graph(&GraphHandle::of(&measured)).await.unwrap();
+        let cached = client
+            .put_graph(&GraphHandle::from_measured(&measured))
+            .await
+            .unwrap();
         let configurable: Vec<u32> = cached
             .configurable_nodes
             .iter()
@@ -118,7 +121,7 @@ async fn a_graph_as_features_is_the_same_graph() {
     for measured in measured_graphs() {
         let as_module = scores(
             &server,
-            &GraphHandle::of(&measured),
+            &GraphHandle::from_measured(&measured),
             configurations(&measured),
         )
         .await;
@@ -138,7 +141,7 @@ async fn alexnet_on_a_tpu_is_ranked() {
     let measured = read_graphs(&path).remove(0);
     let scores = scores(
         &server,
-        &GraphHandle::of(&measured),
+        &GraphHandle::from_measured(&measured),
         configurations(&measured),
     )
     .await;
@@ -168,7 +171,7 @@ async fn every_alexnet_kernel_on_a_tpu_is_ranked() {
     for measured in kernels {
         let scores = scores(
             &server,
-            &GraphHandle::of(&measured),
+            &GraphHandle::from_measured(&measured),
             configurations(&measured),
         )
         .await;

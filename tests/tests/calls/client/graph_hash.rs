@@ -59,7 +59,7 @@ async fn rank_bare_hash(server: &TestServer, graph: &MeasuredGraph) -> Result<us
 async fn a_graph_that_was_ranked_goes_by_hash() {
     let (server, graph) = (TestServer::start().await, layout_graph());
     let (handle, narrow) = (
-        GraphHandle::of(&graph),
+        GraphHandle::from_measured(&graph),
         narrow_client(&server, &graph).await,
     );
     assert!(
@@ -77,7 +77,7 @@ async fn a_graph_that_was_ranked_goes_by_hash() {
 #[tokio::test]
 async fn a_graph_that_was_put_goes_by_hash() {
     let (server, graph) = (TestServer::start().await, layout_graph());
-    let handle = GraphHandle::of(&graph);
+    let handle = GraphHandle::from_measured(&graph);
     let cached = server.client().await.put_graph(&handle).await.unwrap();
     assert_eq!(
         (cached.hash, handle.hash()),
@@ -90,7 +90,7 @@ async fn a_graph_that_was_put_goes_by_hash() {
 #[tokio::test]
 async fn a_graph_that_the_server_lost_is_sent_again() {
     let (server, graph) = (TestServer::start_with(&FORGETFUL).await, layout_graph());
-    let (client, handle) = (server.client().await, GraphHandle::of(&graph));
+    let (client, handle) = (server.client().await, GraphHandle::from_measured(&graph));
     let first = rank(&client, &handle, &graph).await.unwrap();
     for _ in 0..2 {
         assert_eq!(handle.hash(), Some(graph.graph.hash()));
@@ -107,7 +107,7 @@ async fn a_hash_alone_is_refused_by_a_server_that_lost_the_graph() {
     server
         .client()
         .await
-        .put_graph(&GraphHandle::of(&graph))
+        .put_graph(&GraphHandle::from_measured(&graph))
         .await
         .unwrap();
     let status = rank_bare_hash(&server, &graph).await.unwrap_err();
@@ -125,7 +125,7 @@ async fn a_hash_alone_is_enough_for_a_server_that_keeps_the_graph() {
     server
         .client()
         .await
-        .put_graph(&GraphHandle::of(&graph))
+        .put_graph(&GraphHandle::from_measured(&graph))
         .await
         .unwrap();
     assert_eq!(

@@ -7,13 +7,13 @@ use super::{Subject, assert_near};
 const TARGET: &str = "a board";
 
 /// A graph, its configurations, and times that are three times the scores.
-fn case(model: &FeatureSetModel) -> (FeatureGraph, NodeFeatureBatch, Vec<Measured>) {
+fn case(model: &FeatureSetModel) -> (FeatureGraph, NodeFeatureBatch, Vec<MeasuredOutcome>) {
     let mut random = Rng::with_seed(11);
     let (graph, batch) = (
         Loops::graph(6, &mut random),
         Loops::batch(6, 60, &mut random),
     );
-    let time = |&score: &f32| Measured::Time {
+    let time = |&score: &f32| MeasuredOutcome::Time {
         seconds: f64::from(score.max(0.1)) * 3.0,
         repeats: 2,
     };
@@ -169,7 +169,7 @@ async fn a_measured_file_is_read_ranked_and_written_again() {
     let Configurations::FeatureSet(batch) = &runs.configurations else {
         panic!("columns")
     };
-    let handle = GraphHandle::of(read);
+    let handle = GraphHandle::from_measured(read);
     let request = RankRequest::new(&handle, &runs.configurations).with_scores();
     let ranking = subject.client.rank(&request).await.unwrap();
     assert_near(

@@ -175,10 +175,10 @@ async fn a_stream_has_the_scores_of_one_call() {
 }
 
 /// Seconds that a program takes on a machine where kernels take twice as long as predicted, and a call a constant.
-fn measured(scores: &[f32]) -> Vec<Measured> {
+fn measured(scores: &[f32]) -> Vec<MeasuredOutcome> {
     scores
         .iter()
-        .map(|&score| Measured::Time {
+        .map(|&score| MeasuredOutcome::Time {
             seconds: f64::from(score) * 2.0,
             repeats: 3,
         })

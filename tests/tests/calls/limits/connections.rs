@@ -29,13 +29,13 @@ fn connections(scrape: &Scrape, result: &str) -> f64 {
 }
 
 /// A stream that is in flight until it is dropped.
-struct Held(
+struct HeldBytes(
     UnboundedSender<RankConfigsStreamRequest>,
     Streaming<RankConfigsStreamResponse>,
 );
 
 /// Makes a call over a connection that sends these messages and then waits.
-async fn hold(channel: &Channel, messages: Vec<RankConfigsStreamRequest>) -> Held {
+async fn hold(channel: &Channel, messages: Vec<RankConfigsStreamRequest>) -> HeldBytes {
     let (requests, received) = unbounded();
     for message in messages {
         requests.unbounded_send(message).unwrap();
@@ -44,10 +44,10 @@ async fn hold(channel: &Channel, messages: Vec<RankConfigsStreamRequest>) -> Hel
         .rank_configs_stream(received)
         .await
         .unwrap();
-    Held(requests, answers.into_inner())
+    HeldBytes(requests, answers.into_inner())
 }
 
-impl Held {
+impl HeldBytes {
     /// Starts a stream for which the server works.
     async fn working(channel: &Channel) -> Self {
         let mut held = hold(channel, vec![stream_start(kernel())]).await;
@@ -69,7 +69,10 @@ impl Held {
 async fn a_connection_too_many_is_closed_at_once_if_the_others_have_calls_in_flight() {
     let server = TestServer::start_with(&["--max-connections=2"]).await;
     let (first, second) = (server.channel().await, server.channel().await);
-    let (mut one, two) = (Held::working(&first).await, Held::working(&second).await);
+    let (mut one, two) = (
+        HeldBytes::working(&first).await,
+        HeldBytes::working(&second).await,
+    );
     let started = Instant::now();
     let channel = Endpoint::from_shared(server.endpoint().to_owned())
         .unwrap()
@@ -99,7 +102,7 @@ async fn connections_without_work_make_room_for_new_ones() {
     const CROWD: usize = 8;
     let server = TestServer::start_with(&[&format!("--max-connections={CROWD}")]).await;
     let busy = server.channel().await;
-    let mut work = Held::working(&busy).await;
+    let mut work = HeldBytes::working(&busy).await;
     let mut crowd = Vec::new();
     // These calls never send a message.
     for _ in 1..CROWD {

@@ -27,19 +27,19 @@ async fn report(client: &Client, graph: &MeasuredGraph, first: usize) -> usize {
         .collect();
     let times = &graph.measurements.as_ref().unwrap().run_times;
     let outcome = |(place, &config): (usize, &usize)| match place {
-        0 => Measured::Failed(MeasurementFailure::Crash),
-        _ => Measured::Time {
+        0 => MeasuredOutcome::Failed(MeasurementFailure::Crash),
+        _ => MeasuredOutcome::Time {
             seconds: times[config] as f64 * 1e-9 / 3.0,
             repeats: 3,
         },
     };
-    let outcomes: Vec<Measured> = chosen.iter().enumerate().map(outcome).collect();
+    let outcomes: Vec<MeasuredOutcome> = chosen.iter().enumerate().map(outcome).collect();
     let ids = chosen.iter().map(|config| format!("run {config}"));
     let adapt = Adapt::new(TARGET)
         .measured(&part(configurations(graph), chosen.clone()), &outcomes)
         .ids(ids);
     client
-        .report_measurements(&GraphHandle::of(graph), &adapt)
+        .report_measurements(&GraphHandle::from_measured(graph), &adapt)
         .await
         .unwrap();
     chosen.len()
@@ -47,7 +47,7 @@ async fn report(client: &Client, graph: &MeasuredGraph, first: usize) -> usize {
 
 /// The bits of an answer that rests on all that a server keeps of a graph, and how many measurements these are.
 async fn adapted(client: &Client, graph: &MeasuredGraph) -> (Vec<u32>, u32) {
-    let handle = GraphHandle::of(graph);
+    let handle = GraphHandle::from_measured(graph);
     let request = RankRequest::new(&handle, configurations(graph)).with_scores();
     let ranking = client
         .rank(&request.adapt(Some(Adapt::new(TARGET).use_stored())))
@@ -184,14 +184,14 @@ async fn an_exchange_keeps_who_reported_unless_it_is_told_otherwise() {
                 .take(10)
                 .collect();
             let times = &graph.measurements.as_ref().unwrap().run_times;
-            let time = |&config: &usize| Measured::Time {
+            let time = |&config: &usize| MeasuredOutcome::Time {
                 seconds: times[config] as f64 * 1e-9,
                 repeats: 2,
             };
-            let outcomes: Vec<Measured> = chosen.iter().map(time).collect();
+            let outcomes: Vec<MeasuredOutcome> = chosen.iter().map(time).collect();
             let adapt =
                 Adapt::new(TARGET).measured(&part(configurations(&graph), chosen), &outcomes);
-            let handle = GraphHandle::of(&graph);
+            let handle = GraphHandle::from_measured(&graph);
             one_client
                 .report_measurements_of(reporter, &handle, &adapt)
                 .await

@@ -16,7 +16,7 @@ async fn what_was_reported_is_listed_until_it_is_deleted() {
         let adapt = adapt(TARGET, graph, &chosen).ids(ids);
         hashes.push(
             client
-                .report_measurements(&GraphHandle::of(graph), &adapt)
+                .report_measurements(&GraphHandle::from_measured(graph), &adapt)
                 .await
                 .unwrap()
                 .graph_hash,
@@ -64,7 +64,7 @@ async fn what_was_reported_is_listed_until_it_is_deleted() {
                 read.canonical(place),
                 configurations(graph).canonical(number)
             );
-            let [Measured::Time { seconds, .. }] = outcomes(graph, &[number])[..] else {
+            let [MeasuredOutcome::Time { seconds, .. }] = outcomes(graph, &[number])[..] else {
                 panic!()
             };
             assert_eq!(
@@ -103,7 +103,7 @@ async fn pages_have_the_size_that_was_asked_for() {
     let graph = measured_graphs().remove(0);
     let ten = adapt(TARGET, &graph, &[0; 10]).ids((0..10).map(|id| vec![id]));
     client
-        .report_measurements(&GraphHandle::of(&graph), &ten)
+        .report_measurements(&GraphHandle::from_measured(&graph), &ten)
         .await
         .unwrap();
     let mut calls = server.cost_model().await;

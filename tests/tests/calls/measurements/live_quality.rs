@@ -157,11 +157,11 @@ async fn predicted_seconds_are_calibrated_by_fusions_that_were_reported_by_hash(
     let request = RankRequest::new(&handle, &configurations).with_scores();
     let scores = client.rank(&request).await.unwrap().scores;
     // The ranking has the hash, but the store has no program yet: the client sends it again.
-    let twice = |&score: &f32| Measured::Time {
+    let twice = |&score: &f32| MeasuredOutcome::Time {
         seconds: 2.0 * f64::from(score),
         repeats: 1,
     };
-    let measured: Vec<Measured> = scores.iter().map(twice).collect();
+    let measured: Vec<MeasuredOutcome> = scores.iter().map(twice).collect();
     let measurements = Adapt::new(TARGET).measured(&configurations, &measured);
     client
         .report_measurements(&handle, &measurements)

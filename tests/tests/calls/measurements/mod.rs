@@ -56,7 +56,7 @@ impl Kernel {
         let distinct = configurations(graph).batch().distinct().first;
         let seconds = seconds_of(graph);
         Self {
-            handle: GraphHandle::of(graph),
+            handle: GraphHandle::from_measured(graph),
             seconds: distinct.iter().map(|&config| seconds[config]).collect(),
             tiles: part(configurations(graph), distinct),
         }

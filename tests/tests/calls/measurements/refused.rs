@@ -18,7 +18,7 @@ fn report(graph: Digest) -> ReportMeasurementsRequest {
 async fn tile_graph(client: &Client) -> Digest {
     let graph = measured_graph_of(Task::Tile);
     client
-        .put_graph(&GraphHandle::of(&graph))
+        .put_graph(&GraphHandle::from_measured(&graph))
         .await
         .unwrap()
         .hash

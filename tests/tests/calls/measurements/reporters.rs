@@ -60,7 +60,7 @@ impl List {
         distinct.retain(|&config| seconds[config] > 0.0);
         Self {
             name: graph.name.clone(),
-            handle: GraphHandle::of(graph),
+            handle: GraphHandle::from_measured(graph),
             seconds: distinct.iter().map(|&config| seconds[config]).collect(),
             configurations: part(all, distinct),
         }

@@ -13,7 +13,7 @@ async fn stored_measurements_adapt_as_sent_ones_do() {
     let folder = folder();
     let (_server, client) = start(folder.path(), &[]).await;
     for graph in measured_graphs() {
-        let (handle, chosen) = (GraphHandle::of(&graph), some_of(&graph));
+        let (handle, chosen) = (GraphHandle::from_measured(&graph), some_of(&graph));
         let sent = rank_measured(&client, &graph, Some(adapt(TARGET, &graph, &chosen))).await;
         let reported = client
             .report_measurements(&handle, &adapt(TARGET, &graph, &chosen))
@@ -74,8 +74,8 @@ async fn every_order_of_reports_and_a_restart_give_equal_bits() {
     let graphs = measured_graphs();
     for graph in &graphs {
         let (handle, other, chosen) = (
-            GraphHandle::of(graph),
-            GraphHandle::of(graph),
+            GraphHandle::from_measured(graph),
+            GraphHandle::from_measured(graph),
             some_of(graph),
         );
         for half in chosen.chunks(5) {
@@ -126,7 +126,7 @@ async fn targets_are_never_mixed() {
     let graph = measured_graphs().remove(0);
     client
         .report_measurements(
-            &GraphHandle::of(&graph),
+            &GraphHandle::from_measured(&graph),
             &adapt(TARGET, &graph, &some_of(&graph)),
         )
         .await
@@ -147,7 +147,7 @@ async fn streams_and_suggestions_use_stored_measurements() {
     let folder = folder();
     let (_server, client) = start(folder.path(), &[]).await;
     for graph in measured_graphs() {
-        let (handle, chosen) = (GraphHandle::of(&graph), some_of(&graph));
+        let (handle, chosen) = (GraphHandle::from_measured(&graph), some_of(&graph));
         let sent = adapt(TARGET, &graph, &chosen);
         client.report_measurements(&handle, &sent).await.unwrap();
         let at_once = rank_measured(&client, &graph, Some(sent.clone())).await;
@@ -183,9 +183,9 @@ async fn failures_are_kept_and_ranked_last() {
     let folder = folder();
     let (_server, client) = start(folder.path(), &[]).await;
     for graph in measured_graphs() {
-        let (handle, chosen) = (GraphHandle::of(&graph), some_of(&graph));
+        let (handle, chosen) = (GraphHandle::from_measured(&graph), some_of(&graph));
         let mut measured = outcomes(&graph, &chosen);
-        measured[0] = Measured::Failed(MeasurementFailure::Timeout);
+        measured[0] = MeasuredOutcome::Failed(MeasurementFailure::Timeout);
         let all =
             Adapt::new(TARGET).measured(&part(configurations(&graph), chosen.clone()), &measured);
         client.report_measurements(&handle, &all).await.unwrap();
@@ -214,14 +214,14 @@ async fn a_hundred_thousand_measurements_of_a_graph_take_bounded_memory_and_time
     let folder = folder();
     let (server, client) = start(folder.path(), &[]).await;
     let graph = measured_graph_of(Task::Tile);
-    let handle = GraphHandle::of(&graph);
+    let handle = GraphHandle::from_measured(&graph);
     rank_measured(&client, &graph, None).await;
     let (before, started) = (resident_bytes(std::process::id()), Instant::now());
     for first in (0..ALL).step_by(AT_ONCE) {
         let numbers = || first..first + AT_ONCE;
         let time = |number: usize| 1e-3 + (number as f64).sin().abs() * 1e-3;
         let measured: Vec<_> = numbers()
-            .map(|each| Measured::Time {
+            .map(|each| MeasuredOutcome::Time {
                 seconds: time(each),
                 repeats: 1,
             })

@@ -81,7 +81,7 @@ async fn work_is_counted_as_answers_tell_it() {
 async fn batches_of_a_stream_are_counted_one_by_one() {
     let server = TestServer::start().await;
     let kernel = &read_graphs(&fixture("measured/tile_kernels.pb"))[0];
-    let (client, graph) = (server.client().await, GraphHandle::of(kernel));
+    let (client, graph) = (server.client().await, GraphHandle::from_measured(kernel));
     let mut stream = client
         .rank_stream(&StreamRequest::new(&graph))
         .await

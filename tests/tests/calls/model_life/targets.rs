@@ -18,7 +18,7 @@ async fn server() -> TestServer {
 }
 
 async fn rank(client: &Client, kernel: &MeasuredGraph, target: &str) -> Ranking {
-    let graph = GraphHandle::of(kernel);
+    let graph = GraphHandle::from_measured(kernel);
     let request = RankRequest::new(&graph, configurations(kernel)).target(target);
     client.rank(&request).await.unwrap()
 }
@@ -66,7 +66,7 @@ async fn what_was_measured_names_the_target_too() {
     let server = server().await;
     let client = server.client().await;
     let kernel = &kernels()[0];
-    let graph = GraphHandle::of(kernel);
+    let graph = GraphHandle::from_measured(kernel);
     let adapt = Adapt::new("Intel(R) Xeon(R) Processor, XLA of jax 0.10.2");
     let request = RankRequest::new(&graph, configurations(kernel)).adapt(Some(adapt));
     let ranking = client.rank(&request).await.unwrap();
@@ -86,7 +86,7 @@ async fn a_model_that_a_call_or_an_operator_chose_answers_for_every_target() {
     );
 
     let server = server().await;
-    let graph = GraphHandle::of(kernel);
+    let graph = GraphHandle::from_measured(kernel);
     let request = RankRequest::new(&graph, configurations(kernel))
         .target("TPU v3, XLA")
         .model(Some(IREE_MODEL.parse().unwrap()));

@@ -18,7 +18,7 @@ async fn call(client: &Client, graph: &GraphHandle, configurations: &Configurati
 
 /// Ranks all configurations with a stream of these batches.
 async fn stream(client: &Client, graph: &MeasuredGraph, batches: &[Range<usize>]) -> Ranking {
-    let handle = GraphHandle::of(graph);
+    let handle = GraphHandle::from_measured(graph);
     let mut stream = client
         .rank_stream(&StreamRequest::new(&handle))
         .await
@@ -68,7 +68,7 @@ async fn each_batch_has_the_scores_of_a_lone_call_and_the_ranking_is_that_of_all
     let server = TestServer::start_with(&["--embedding-cache-bytes=0"]).await;
     let client = server.client().await;
     for graph in measured_graphs() {
-        let (handle, all) = (GraphHandle::of(&graph), configurations(&graph));
+        let (handle, all) = (GraphHandle::from_measured(&graph), configurations(&graph));
         let together = call(&client, &handle, all).await;
         for sizes in SIZES {
             let batches = cuts(all.len(), sizes);
@@ -100,9 +100,13 @@ async fn every_form_may_come_in_one_stream() {
     let server = TestServer::start().await;
     let client = server.client().await;
     for graph in measured_graphs() {
-        let expected = call(&client, &GraphHandle::of(&graph), configurations(&graph))
-            .await
-            .scores;
+        let expected = call(
+            &client,
+            &GraphHandle::from_measured(&graph),
+            configurations(&graph),
+        )
+        .await
+        .scores;
         let forms = forms(configurations(&graph), graph.graph.configurable());
         let count = forms.len();
         let start = stream_start(graph_by_hash(graph.graph.hash().0.to_vec()));
@@ -131,7 +135,7 @@ async fn the_top_is_over_the_whole_stream() {
     let server = TestServer::start().await;
     let client = server.client().await;
     for graph in measured_graphs() {
-        let (handle, mut best) = (GraphHandle::of(&graph), Vec::new());
+        let (handle, mut best) = (GraphHandle::from_measured(&graph), Vec::new());
         for top in [0, 3] {
             let mut stream = client
                 .rank_stream(&StreamRequest::new(&handle).top(top))
@@ -209,7 +213,7 @@ async fn scores_that_were_not_taken_do_not_keep_the_ranking_back() {
     let server = TestServer::start().await;
     let graph = &measured_graphs()[0];
     let client = server.client().await;
-    let handle = GraphHandle::of(graph);
+    let handle = GraphHandle::from_measured(graph);
     let mut stream = client
         .rank_stream(&StreamRequest::new(&handle))
         .await
@@ -228,7 +232,7 @@ async fn a_graph_that_the_server_lost_is_sent_again() {
     let server = TestServer::start_with(&["--graph-cache-bytes=1"]).await;
     let client = server.client().await;
     let graph = &measured_graphs()[0];
-    let handle = GraphHandle::of(graph);
+    let handle = GraphHandle::from_measured(graph);
     let expected = call(&client, &handle, configurations(graph)).await;
     assert_eq!(
         handle.hash(),
@@ -250,7 +254,7 @@ async fn the_client_tells_why_a_stream_was_refused() {
     let graph = measured_graphs()
         .into_iter()
         .find(|graph| matches!(configurations(graph), Configurations::Tile(_)));
-    let handle = GraphHandle::of(&graph.unwrap());
+    let handle = GraphHandle::from_measured(&graph.unwrap());
     let mut stream = client
         .rank_stream(&StreamRequest::new(&handle))
         .await

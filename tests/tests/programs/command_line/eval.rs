@@ -31,7 +31,7 @@ fn assert_close(one: Option<f64>, other: Option<f64>, what: &str) {
 fn evaluate(server: &TestServer, files: &[MeasuredFile]) -> (String, Value) {
     let files = files.iter().map(MeasuredFile::argument);
     let arguments: Vec<&str> = std::iter::once("eval").chain(files).collect();
-    let command_line = CommandLine::of(server);
+    let command_line = CommandLine::new(server);
     (command_line.text(&arguments), command_line.json(&arguments))
 }
 
@@ -41,7 +41,7 @@ fn evaluate(server: &TestServer, files: &[MeasuredFile]) -> (String, Value) {
     reason = "nanoseconds stay far below 2^53"
 )]
 async fn outcomes(client: &Client, graph: &MeasuredGraph) -> Vec<Outcome> {
-    let handle = GraphHandle::of(graph);
+    let handle = GraphHandle::from_measured(graph);
     let request = RankRequest::new(&handle, &measurements(graph).configurations).with_scores();
     let scores = client.rank(&request).await.unwrap().scores;
     let outcome = |(config, time): (usize, i64)| Outcome {
@@ -63,7 +63,7 @@ async fn an_evaluation_compares_the_scores_of_the_server_with_the_run_times_of_t
     );
     for (graph, measured) in report["graphs"].as_array().unwrap().iter().zip(graphs) {
         let outcomes = outcomes(&client, measured).await;
-        let pairs = PairCounts::of(&outcomes).unwrap();
+        let pairs = PairCounts::new(&outcomes).unwrap();
         assert_eq!(graph["name"], measured.name);
         assert_eq!(graph["configurations"], outcomes.len());
         assert_close(
@@ -128,7 +128,7 @@ fn metric_cells(quality: &Value) -> [String; 8] {
 #[tokio::test(flavor = "multi_thread")]
 async fn graphs_without_run_times_are_left_out_and_counted() {
     let server = TestServer::start().await;
-    let command_line = CommandLine::of(&server);
+    let command_line = CommandLine::new(&server);
     let bare = fixture(HLO_FIXTURES).join("mlp_train.before_opt.hlo_module.pb");
     let (bare, file) = (bare.to_str().unwrap(), MeasuredFile::layout());
     let report = command_line.json(&["eval", file.argument(), bare]);

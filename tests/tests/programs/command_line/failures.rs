@@ -73,7 +73,7 @@ async fn a_request_that_is_wrong_exits_with_two() {
         "--model",
         "layout-xla-cpu",
     ];
-    let (code, message) = CommandLine::of(&server).failure(&arguments);
+    let (code, message) = CommandLine::new(&server).failure(&arguments);
     assert!(
         code == Some(2) && message.contains("INVALID_ARGUMENT, MODEL_TASK_MISMATCH"),
         "{message}"
@@ -84,8 +84,13 @@ async fn a_request_that_is_wrong_exits_with_two() {
 async fn a_model_that_is_not_loaded_is_reported_with_those_that_are() {
     let server = TestServer::start().await;
     let file = MeasuredFile::layout();
-    let (code, message) =
-        CommandLine::of(&server).failure(&["rank", "--graph", file.argument(), "--model", "other"]);
+    let (code, message) = CommandLine::new(&server).failure(&[
+        "rank",
+        "--graph",
+        file.argument(),
+        "--model",
+        "other",
+    ]);
     assert_eq!(code, Some(3));
     says!(message, "error: ", "`other`", "layout-xla-cpu", "NOT_FOUND");
 }
@@ -94,7 +99,7 @@ async fn a_model_that_is_not_loaded_is_reported_with_those_that_are() {
 async fn more_than_the_server_takes_exits_with_three() {
     let server = TestServer::start_with(&["--max-message-bytes=100"]).await;
     let file = MeasuredFile::layout();
-    let (code, message) = CommandLine::of(&server).failure(&["rank", "--graph", file.argument()]);
+    let (code, message) = CommandLine::new(&server).failure(&["rank", "--graph", file.argument()]);
     assert!(
         code == Some(3) && message.contains("MESSAGE_TOO_LARGE"),
         "{message}"
@@ -139,13 +144,16 @@ fn a_connection_that_breaks_exits_with_four() {
 async fn a_server_that_is_busy_exits_with_four() {
     let server = TestServer::start_with(&["--max-requests=1"]).await;
     let file = MeasuredFile::layout();
-    let (client, graph) = (server.client().await, GraphHandle::of(&file.graphs[0]));
+    let (client, graph) = (
+        server.client().await,
+        GraphHandle::from_measured(&file.graphs[0]),
+    );
     let _stream = client
         .rank_stream(&StreamRequest::new(&graph))
         .await
         .unwrap();
     let rank = ["rank", SHORT, "--graph", file.argument()];
-    let (code, message) = CommandLine::of(&server).failure(&rank);
+    let (code, message) = CommandLine::new(&server).failure(&rank);
     assert!(
         code == Some(4) && message.contains("OVERLOADED, try again in"),
         "{message}"
@@ -217,7 +225,7 @@ async fn a_failure_is_reported_as_json_where_that_is_asked_for() {
         "--model",
         "layout-xla-cpu",
     ];
-    let command_line = CommandLine::of(&server);
+    let command_line = CommandLine::new(&server);
     let (_, text) = command_line.failure(&arguments);
     let (code, document) = command_line.failure(&[&arguments[..], &["--json"]].concat());
     let error = json!({

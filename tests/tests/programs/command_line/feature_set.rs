@@ -10,7 +10,7 @@ async fn a_measured_file_is_ranked_evaluated_and_inspected() {
     let (models, model) = (Artifacts::copy(), FeatureSetModel::of_loops("loops-sum"));
     model.write(models.folder(), 1);
     let server = TestServer::start_with(&[&models.flag()]).await;
-    let command_line = CommandLine::of(&server);
+    let command_line = CommandLine::new(&server);
     let measured = Loops::measured(&model, 5, 30, &mut Rng::with_seed(3));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("loops.npz");

@@ -19,7 +19,7 @@ fn assert_same_score(one: &Value, other: &Value) {
 async fn the_configurations_of_a_report_can_be_ranked_again() {
     let server = TestServer::start().await;
     for file in MeasuredFile::both() {
-        let command_line = CommandLine::of(&server);
+        let command_line = CommandLine::new(&server);
         let arguments = ["rank", "--graph", file.argument(), "--module", "0"];
         let report = command_line.json(&[&arguments[..], &["--top", "3"]].concat());
         let before = report["graphs"][0]["ranking"].as_array().unwrap();
@@ -47,7 +47,7 @@ async fn the_configurations_of_a_report_can_be_ranked_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_is_ranked_as_its_module() {
     let server = TestServer::start().await;
-    let command_line = CommandLine::of(&server);
+    let command_line = CommandLine::new(&server);
     // Node 49 is a dot of two matrices.
     command_line.write(
         "configs.json",

@@ -118,7 +118,10 @@ async fn training_reads_the_features_that_the_server_ranks_by() {
             let options = ["--module", &module, "--out", &out, "--pad", "0"];
             command_line.text(&[&["graph", "features", file.argument()][..], &options].concat());
             let trained = command_line.read(&out, measured.graph.task());
-            let cached = client.put_graph(&GraphHandle::of(measured)).await.unwrap();
+            let cached = client
+                .put_graph(&GraphHandle::from_measured(measured))
+                .await
+                .unwrap();
 
             assert_eq!(
                 cached.hash,

@@ -15,7 +15,7 @@ fn manifest(model: &Value) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_default_models_are_listed() {
     let server = TestServer::start().await;
-    let report = CommandLine::of(&server).json(&["models"]);
+    let report = CommandLine::new(&server).json(&["models"]);
     let defaults = report["models"]
         .as_array()
         .unwrap()
@@ -42,7 +42,7 @@ async fn the_default_models_are_listed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_is_listed_as_its_manifest_describes_it() {
     let server = TestServer::start().await;
-    for model in CommandLine::of(&server).json(&["models"])["models"]
+    for model in CommandLine::new(&server).json(&["models"])["models"]
         .as_array()
         .unwrap()
     {
@@ -74,7 +74,7 @@ async fn a_model_is_listed_as_its_manifest_describes_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_table_of_models_agrees_with_the_json_document() {
     let server = TestServer::start_with(&[&Artifacts::copy().flag()]).await;
-    let command_line = CommandLine::of(&server);
+    let command_line = CommandLine::new(&server);
     let (table, report) = (
         rows(&command_line.text(&["models"]), "name"),
         command_line.json(&["models"]),
@@ -109,7 +109,7 @@ async fn an_operator_tries_pins_and_takes_back_a_version() {
     const MODEL: &str = TILE_MODEL;
     let artifacts = Artifacts::copy();
     let server = TestServer::start_with(&[&artifacts.flag(), "--admin-listen=127.0.0.1:0"]).await;
-    let command_line = CommandLine::of(&server);
+    let command_line = CommandLine::new(&server);
     let first = server
         .client()
         .await

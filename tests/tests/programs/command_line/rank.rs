@@ -74,7 +74,7 @@ fn assert_summary(graph: &Value, measured: &MeasuredGraph) {
 async fn every_graph_of_a_file_is_ranked_by_score_beside_what_was_measured() {
     let server = TestServer::start().await;
     for file in MeasuredFile::both() {
-        let report = CommandLine::of(&server).json(&["rank", "--graph", file.argument()]);
+        let report = CommandLine::new(&server).json(&["rank", "--graph", file.argument()]);
         let graphs = report["graphs"].as_array().unwrap();
         assert_eq!(graphs.len(), file.graphs.len());
         for (graph, measured) in graphs.iter().zip(&file.graphs) {
@@ -96,7 +96,8 @@ async fn every_graph_of_a_file_is_ranked_by_score_beside_what_was_measured() {
 async fn a_top_of_zero_shows_every_configuration() {
     let server = TestServer::start().await;
     let file = MeasuredFile::layout();
-    let report = CommandLine::of(&server).json(&["rank", "--graph", file.argument(), "--top", "0"]);
+    let report =
+        CommandLine::new(&server).json(&["rank", "--graph", file.argument(), "--top", "0"]);
     let graph = &report["graphs"][0];
     let mut all = numbers(graph);
     all.sort_unstable();
@@ -141,7 +142,7 @@ async fn the_table_of_a_ranking_agrees_with_the_json_document() {
             "--top",
             "5",
         ];
-        let command_line = CommandLine::of(&server);
+        let command_line = CommandLine::new(&server);
         let (text, report) = (command_line.text(&arguments), command_line.json(&arguments));
         let graph = &report["graphs"][0];
         let heading = format!("{}: {}, ", file.graphs[0].name, file.graphs[0].graph.task());
@@ -173,7 +174,7 @@ async fn the_closing_sentence_names_the_best_of_the_table() {
             "--top",
             "5",
         ];
-        let command_line = CommandLine::of(&server);
+        let command_line = CommandLine::new(&server);
         let (text, report) = (command_line.text(&arguments), command_line.json(&arguments));
         let rows_of_table = rows(&text, "rank");
         let measured = rows_of_table.iter().zip(ranking(&report["graphs"][0]));

@@ -56,7 +56,7 @@ fn with_part(layout: &Value, part: &Value, from: &Value) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_effect_of_a_segment_is_the_difference_that_its_layouts_make() {
     let server = TestServer::start().await;
-    let (command_line, file) = (CommandLine::of(&server), MeasuredFile::layout());
+    let (command_line, file) = (CommandLine::new(&server), MeasuredFile::layout());
     let report = explained(&command_line, file.argument(), &["--module=0"]);
     let three = report["configurations"].as_array().unwrap();
     let roles: Vec<_> = three
@@ -100,7 +100,7 @@ async fn an_effect_of_a_segment_is_the_difference_that_its_layouts_make() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_effect_of_a_bound_is_the_difference_that_it_makes() {
     let server = TestServer::start().await;
-    let (command_line, file) = (CommandLine::of(&server), MeasuredFile::tile());
+    let (command_line, file) = (CommandLine::new(&server), MeasuredFile::tile());
     let report = explained(&command_line, file.argument(), &["--module=0"]);
     let three = report["configurations"].as_array().unwrap();
     let parts = report["parts"].as_array().unwrap();
@@ -126,7 +126,7 @@ async fn an_effect_of_a_bound_is_the_difference_that_it_makes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn kernels_of_three_fusions_add_up_to_their_scores() {
     let server = TestServer::start().await;
-    let (command_line, program) = (CommandLine::of(&server), fixture("fused/rotary.pb"));
+    let (command_line, program) = (CommandLine::new(&server), fixture("fused/rotary.pb"));
     let graph = reported(&command_line, program.to_str().unwrap(), &[]);
     let report = &graph["explanation"];
     let configurations = report["configurations"].as_array().unwrap();
@@ -156,7 +156,7 @@ async fn kernels_of_three_fusions_add_up_to_their_scores() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_text_has_the_parts_of_the_document() {
     let server = TestServer::start().await;
-    let (command_line, file) = (CommandLine::of(&server), MeasuredFile::layout());
+    let (command_line, file) = (CommandLine::new(&server), MeasuredFile::layout());
     let report = explained(&command_line, file.argument(), &["--module=0"]);
     let text = command_line.text(&["report", "--graph", file.argument(), "--module=0"]);
     let mut table = rows(&text, "segment");
@@ -175,7 +175,7 @@ async fn the_text_has_the_parts_of_the_document() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_single_layout_has_no_parts() {
     let server = TestServer::start().await;
-    let command_line = CommandLine::of(&server);
+    let command_line = CommandLine::new(&server);
     let module = fixture("hlo/mlp_train.before_opt.hlo.txt");
     let only = command_line.write("only.json", "[{}]");
     let arguments = [
@@ -192,7 +192,7 @@ async fn a_single_layout_has_no_parts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_has_the_tables_of_the_text_and_a_plot_and_nothing_from_elsewhere() {
     let server = TestServer::start().await;
-    let (command_line, file) = (CommandLine::of(&server), MeasuredFile::layout());
+    let (command_line, file) = (CommandLine::new(&server), MeasuredFile::layout());
     let arguments = ["report", "--graph", file.argument(), "--module=0"];
     let page = command_line.text(&[&arguments[..], &["--html"]].concat());
     for tag in page.split('<').filter_map(|part| part.split_once('>')) {
@@ -219,7 +219,7 @@ async fn the_page_has_the_tables_of_the_text_and_a_plot_and_nothing_from_elsewhe
 #[tokio::test(flavor = "multi_thread")]
 async fn the_model_of_the_target_is_explained() {
     let server = TestServer::start_with(&["--default-models=none"]).await;
-    let command_line = CommandLine::of(&server);
+    let command_line = CommandLine::new(&server);
     let kernels = fixture("measured/tile_kernels.pb");
     for (target, model) in [
         ("TPU v3, XLA", TILE_MODEL),

@@ -26,7 +26,7 @@ pub(crate) struct CommandLine {
 
 impl CommandLine {
     /// Runs commands that call this server.
-    pub(crate) fn of(server: &TestServer) -> Self {
+    pub(crate) fn new(server: &TestServer) -> Self {
         let admin = server
             .admin_endpoint()
             .unwrap_or_else(|| NO_SERVER.to_owned());

@@ -58,7 +58,7 @@ fn search(command_line: &CommandLine, file: &MeasuredFile, rounds: usize) -> Vec
 async fn a_search_by_suggestions_and_its_measurements() {
     let server = TestServer::start().await;
     for file in MeasuredFile::both() {
-        let command_line = CommandLine::of(&server);
+        let command_line = CommandLine::new(&server);
         assert_eq!(search(&command_line, &file, 3).len(), 6);
         let arguments = [
             "suggest",
@@ -76,7 +76,7 @@ async fn a_search_by_suggestions_and_its_measurements() {
 #[tokio::test(flavor = "multi_thread")]
 async fn combinations_of_given_layouts_are_suggested_for_a_plain_file() {
     let server = TestServer::start().await;
-    let command_line = CommandLine::of(&server);
+    let command_line = CommandLine::new(&server);
     let graph = fixture(HLO_FIXTURES).join("mlp_train.before_opt.hlo.txt");
     let nodes = command_line.json(&["graph", "inspect", "--nodes", graph.to_str().unwrap()]);
     let dots = nodes["graphs"][0]["configurable_nodes"].as_array().unwrap();

@@ -39,7 +39,7 @@ fn plain(text: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bar_is_shown_on_a_terminal_and_leaves_nothing_behind() {
     let server = TestServer::start().await;
-    let (command_line, files) = (CommandLine::of(&server), MeasuredFile::both());
+    let (command_line, files) = (CommandLine::new(&server), MeasuredFile::both());
     let arguments = ["eval", files[0].argument(), files[1].argument()];
     let (printed, shown) = with_terminal(command_line.command(&arguments));
     says!(shown, "0/2 graphs");
@@ -78,7 +78,7 @@ fn an_error_is_red_on_a_terminal_unless_colours_are_off() {
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_have_colours_where_they_are_forced_and_none_in_a_pipe_or_as_json() {
     let server = TestServer::start().await;
-    let (command_line, file) = (CommandLine::of(&server), MeasuredFile::tile());
+    let (command_line, file) = (CommandLine::new(&server), MeasuredFile::tile());
     for arguments in [&["models"][..], &["eval", file.argument()]] {
         let forced = |arguments: &[&str]| {
             let output = command_line

@@ -45,7 +45,7 @@ async fn the_measured_and_the_ranked_batch_of_a_call_are_read_once_each() {
     let some: Vec<usize> = (0..10).collect();
     let measured = run_times([1e-3; 10]);
     let measured = Adapt::new("test").measured(&part(configurations(graph), some), &measured);
-    let handle = GraphHandle::of(graph);
+    let handle = GraphHandle::from_measured(graph);
     let request = RankRequest::new(&handle, configurations(graph)).adapt(Some(measured));
     client.rank(&request).await.unwrap();
     let reads = reads(&server, 1).await;

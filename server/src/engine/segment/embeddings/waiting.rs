@@ -20,12 +20,12 @@ pub(crate) struct Embeddings {
     pub(crate) cache: EmbeddingCache,
     pub(super) backlog: Arc<Backlog>,
     pub(super) waiting_rows: Gauge,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingRows>,
 }
 
 /// The rows of all calls that are not evaluated yet.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct WaitingRows {
     /// The calls that wait for each row; the first has waited longest.
     waiters: HashMap<RowKey, Waiters>,
     queues: HashMap<Queue, QueuedRows>,
@@ -86,12 +86,12 @@ impl Embeddings {
 
     /// The rows that wait. The state is consistent between any two of its operations, so a panic elsewhere does not
     /// spoil it.
-    pub(super) fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    pub(super) fn waiting(&self) -> MutexGuard<'_, WaitingRows> {
         self.waiting.lock()
     }
 }
 
-impl Waiting {
+impl WaitingRows {
     /// Adds a waiter; returns whether the row is new, and so was queued.
     pub(super) fn add(&mut self, queue: Queue, key: RowKey, waiter: Waiter) -> bool {
         let waiters = self.waiters.entry(key).or_default();

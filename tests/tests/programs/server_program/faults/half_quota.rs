@@ -23,7 +23,7 @@ struct Quota {
 }
 
 impl Quota {
-    fn of(process: Pid) -> Self {
+    fn new(process: Pid) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&ended);
         let holding = thread::spawn(move || {
@@ -105,7 +105,7 @@ async fn half_a_processor_answers_what_it_can_and_nothing_wrong() {
             .status()
     };
 
-    let quota = Quota::of(pid(server.id()));
+    let quota = Quota::new(pid(server.id()));
     let ended = load(&server, &expected).await;
     assert_eq!(status().await, ServingStatus::Serving);
     drop(quota);
