@@ -1,5 +1,6 @@
 """Addresses of servers, and what authenticates a client there."""
 
+import ipaddress
 import re
 
 import grpc
@@ -9,7 +10,8 @@ from hlorank.checks.errors import ArgumentError
 
 _NATIVE = ("unix", "unix-abstract", "dns", "ipv4", "ipv6", "vsock", "xds")
 """Schemes that gRPC resolves itself; their addresses are passed on as they are."""
-_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|[^\s\[\]:/@?#]+)(?::([^:/]*))?")
+_HOST = re.compile(r"[A-Za-z0-9._-]+")
+_PORT = re.compile(r"[1-9][0-9]{0,4}")
 _EXAMPLE = "for example 127.0.0.1:7070 or https://ranker.example:7070"
 _HTTPS_PORT = "443"
 
@@ -21,15 +23,14 @@ def host_and_port(address: str) -> str:
         ArgumentError: if it is no address; the message says what is missing.
     """
     given = _text(address)
-    scheme, separator, rest = given.partition("://")
-    if separator and scheme.lower() in ("http", "https"):
-        return _host_and_port(given, rest.rstrip("/"), scheme.lower())
-    native = given.partition(":")[0].lower()
-    if native in _NATIVE and not _is_port(given.partition(":")[2]):
+    native, _, follows = given.partition(":")
+    if native.lower() in _NATIVE and not _is_port(follows):
         return _native(given)
-    if separator:
+    scheme, separator, rest = given.partition("://")
+    if separator and scheme.lower() not in ("http", "https"):
         raise _wrong(given, "only http:// and https:// are supported")
-    return _host_and_port(given, given.rstrip("/"), "")
+    is_https = bool(separator) and scheme.lower() == "https"
+    return _host_and_port(given, rest if separator else given, _HTTPS_PORT if is_https else "")
 
 
 def _text(address: object) -> str:
@@ -48,15 +49,25 @@ def _native(address: str) -> str:
     return address
 
 
-def _host_and_port(address: str, authority: str, scheme: str) -> str:
+def _host_and_port(address: str, text: str, default_port: str) -> str:
+    authority = re.split("[/?#]", text, maxsplit=1)[0]
+    if "@" in authority:
+        # Without the password, which would reach logs.
+        host = authority.rpartition("@")[2]
+        raise _wrong(host, "a name and a password are not sent; use a token")
+    if "," in authority:
+        raise _wrong(address, "it has several addresses, expected one")
+    if text not in (authority, f"{authority}/"):
+        raise _wrong(address, "nothing may follow the port")
     if authority.count(":") > 1 and not authority.startswith("["):
         raise _wrong(address, "an IPv6 address needs brackets, as in [::1]:7070")
-    found = _AUTHORITY.fullmatch(authority)
-    if found is None:
-        raise _wrong(address, "expected HOST:PORT and nothing else")
-    host, port = found.groups()
-    if port is None and scheme == "https":
-        port = _HTTPS_PORT
+    host, colon, port = authority.rpartition(":")
+    if not colon or authority.endswith("]"):
+        host, port = authority, default_port
+    if not host:
+        raise _wrong(address, "the host is missing")
+    if not _is_host(host):
+        raise _wrong(address, f"the host '{host}' is neither a name nor an address")
     if not port:
         raise _wrong(address, "the port is missing")
     if not _is_port(port):
@@ -64,9 +75,18 @@ def _host_and_port(address: str, authority: str, scheme: str) -> str:
     return f"{host}:{port}"
 
 
+def _is_host(text: str) -> bool:
+    if not text.startswith("["):
+        return _HOST.fullmatch(text) is not None
+    try:
+        ipaddress.IPv6Address(text[1:-1])
+    except ValueError:
+        return False
+    return text.endswith("]")
+
+
 def _is_port(text: str) -> bool:
-    is_number = text.isascii() and text.isdecimal() and len(text) <= 5
-    return is_number and 1 <= int(text) <= 65_535
+    return _PORT.fullmatch(text) is not None and int(text) <= 65_535
 
 
 def _wrong(address: str, reason: str) -> ArgumentError:
