@@ -8,6 +8,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from hlorank.checks.errors import (
     DeadlineError,
+    HlorankError,
     InvalidRequestError,
     NotFoundError,
     OverloadedError,
@@ -16,6 +17,7 @@ from hlorank.checks.errors import (
     UnavailableError,
     UnsupportedError,
 )
+from hlorank.wire.situations import situation_of
 
 _DETAILS = "grpc-status-details-bin"
 _ERROR_OF_CODE = {
@@ -27,28 +29,21 @@ _ERROR_OF_CODE = {
     grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineError,
     grpc.StatusCode.UNIMPLEMENTED: UnsupportedError,
 }
-_OTHER_PROGRAM = (
-    "what answers is no server of hlorank, or one that is older than this client, or one with TLS: "
-    "look at the address, which begins with https:// for TLS, and compare "
-    "`hlorank-server --version` with `pip show hlorank`"
-)
-_NO_HTTP2 = ("http1.x", "Failed parsing HTTP/2")
-"""What gRPC says if something answers that speaks no HTTP/2. A proxy whose server is away speaks
-it, so an error page of a proxy is none of these, and is asked again."""
 
 
-def refused(error: Any) -> RefusedError:
-    """Converts a ``grpc.RpcError`` with the details in its trailers."""
+def refused(error: Any, address: str, has_tls: bool) -> HlorankError:
+    """Converts a ``grpc.RpcError`` of a call to an address, with the details in its trailers."""
     details = _details(error)
     info = details.get("ErrorInfo")
     retry = details.get("RetryInfo")
     violations = details["BadRequest"].field_violations if "BadRequest" in details else ()
     code = error.code()
     message = error.details() or ""
-    if info is None and _is_other_program(code, message):
-        # No reason to ask again until the deadline, as an unavailable server is.
-        code = grpc.StatusCode.UNIMPLEMENTED
-        message = _OTHER_PROGRAM
+    if info is None:
+        situation, message = situation_of(code, message, address, has_tls)
+        if situation.error is not None:
+            return situation.error(message)
+        code = situation.code or code
     return _ERROR_OF_CODE.get(code, RefusedError)(
         code,
         message,
@@ -56,10 +51,6 @@ def refused(error: Any) -> RefusedError:
         fields=tuple(violation.field for violation in violations),
         retry_after=retry.retry_delay.ToNanoseconds() / 1e9 if retry else None,
     )
-
-
-def _is_other_program(code: grpc.StatusCode, message: str) -> bool:
-    return code is grpc.StatusCode.UNIMPLEMENTED or any(sign in message for sign in _NO_HTTP2)
 
 
 def _details(error: Any) -> dict[str, Any]:

@@ -23,8 +23,9 @@ import grpc.aio
 from google.protobuf.message import Message
 
 from hlorank.checks.arguments import message_size, seconds
-from hlorank.checks.errors import ClosedError, RefusedError
+from hlorank.checks.errors import AnswerError, ClosedError, HlorankError
 from hlorank.wire.refusals import refused
+from hlorank.wire.situations import NO_MESSAGE
 
 __all__ = ["AsyncExchange", "AsyncLock", "AsyncTransport", "Channel", "Metadata", "Method"]
 __all__ += ["SyncExchange", "SyncLock", "SyncTransport"]
@@ -63,6 +64,10 @@ class Channel:
     headers: Metadata
     """Sent with every call."""
 
+    def refused(self, error: Any) -> HlorankError:
+        """Converts an error of gRPC on this channel."""
+        return refused(error, self.address, self.credentials is not None)
+
     @classmethod
     def of(
         cls,
@@ -98,37 +103,38 @@ class SyncTransport:
     """A channel that blocks the calling thread."""
 
     def __init__(self, channel: Channel):
-        self._headers = channel.headers
+        self._channel = channel
         self._process = os.getpid()
         self._is_closed = False
         self._calls: dict[str, Invoke] = {}
         if channel.credentials is None:
-            self._channel = grpc.insecure_channel(channel.address, channel.options)
+            self._opened = grpc.insecure_channel(channel.address, channel.options)
         else:
-            self._channel = grpc.secure_channel(
+            self._opened = grpc.secure_channel(
                 channel.address, channel.credentials, channel.options
             )
 
     def call(
         self, method: Method[Response], message: bytes, metadata: Metadata, timeout: float | None
     ) -> Response:
-        """Sends a request and returns the response. Raises RefusedError."""
+        """Sends a request and returns the response. Raises HlorankError."""
         # Making one takes as long as a small call. Two threads that make one at a time waste one.
         if method.name not in self._calls:
             answers = method.response.FromString
-            self._calls[method.name] = self._channel.unary_unary(method.path, None, answers)
+            self._calls[method.name] = self._opened.unary_unary(method.path, None, answers)
         call = self._calls[method.name]
         _check_process(self._process)
+        headers = self._channel.headers + metadata
         try:
-            answer: Response = call(message, timeout=timeout, metadata=self._headers + metadata)
+            answer: Response | None = call(message, timeout=timeout, metadata=headers)
         except grpc.RpcError as error:
             # Without the cause, whose text is pages of gRPC's internals.
-            raise refused(error) from None
+            raise self._channel.refused(error) from None
         except ValueError as error:  # what a closed channel raises
             if self._is_closed:
                 raise ClosedError("the client is closed") from error
             raise
-        return answer
+        return _whole(answer)
 
     def open(
         self, method: Method[Response], metadata: Metadata, timeout: float | None
@@ -137,8 +143,8 @@ class SyncTransport:
         if self._is_closed:
             raise ClosedError("the client is closed")
         _check_process(self._process)
-        stream: Invoke = self._channel.stream_stream(method.path, None, method.response.FromString)
-        return SyncExchange(stream, self._headers + metadata, timeout)
+        stream: Invoke = self._opened.stream_stream(method.path, None, method.response.FromString)
+        return SyncExchange(self._channel, stream, metadata, timeout)
 
     def pause(self, seconds: float) -> None:
         """Waits."""
@@ -149,15 +155,18 @@ class SyncTransport:
         self._is_closed = True
         # The channel of a fork belongs to threads that are not there.
         if self._process == os.getpid():
-            self._channel.close()
+            self._opened.close()
 
 
 class SyncExchange(Generic[Response]):
     """A bidirectional stream; one thread may write while another reads."""
 
-    def __init__(self, stream: Invoke, metadata: Metadata, timeout: float | None) -> None:
+    def __init__(
+        self, channel: Channel, stream: Invoke, metadata: Metadata, timeout: float | None
+    ) -> None:
+        self._channel = channel
         self._outgoing = _Outgoing()
-        self._call = stream(self._outgoing, timeout=timeout, metadata=metadata)
+        self._call = stream(self._outgoing, timeout=timeout, metadata=channel.headers + metadata)
         # A writer that waits for its turn must not wait for a call that has ended.
         self._call.add_done_callback(lambda _: self._outgoing.close())
 
@@ -170,11 +179,11 @@ class SyncExchange(Generic[Response]):
         self._outgoing.close()
 
     def read(self) -> Response | None:
-        """Returns the next message; None at the end. Raises RefusedError."""
+        """Returns the next message; None at the end. Raises HlorankError."""
         try:
             message: Response | None = next(self._call, None)
         except grpc.RpcError as error:
-            raise refused(error) from None
+            raise self._channel.refused(error) from None
         return message
 
     def cancel(self) -> None:
@@ -242,19 +251,23 @@ class AsyncTransport:
     async def call(
         self, method: Method[Response], message: bytes, metadata: Metadata, timeout: float | None
     ) -> Response:
-        """Sends a request and returns the response. Raises RefusedError."""
+        """Sends a request and returns the response. Raises HlorankError."""
         if self._is_closed:
             raise ClosedError("the client is closed")
         _check_process(self._process)
         headers = self._channel.headers + metadata
         call = self._call_of(method)
         try:
-            answer: Response = await call(message, timeout=timeout, metadata=headers)
+            answer: Response | None = await call(message, timeout=timeout, metadata=headers)
         except grpc.aio.AioRpcError as error:
-            raise refused(error) from None
-        except grpc.aio.UsageError as error:
-            raise ClosedError(f"the client was closed during the call: {error}") from error
-        return answer
+            raise self._channel.refused(error) from None
+        except (grpc.aio.UsageError, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            # Closing a channel cancels its calls, as cancelling their task does.
+            if self._is_closed and not (task and task.cancelling()):
+                raise ClosedError("the client was closed during the call") from error
+            raise
+        return _whole(answer)
 
     def _call_of(self, method: Method[Response]) -> Invoke:
         """Returns the call of a method in the running event loop, for which it opens a channel."""
@@ -334,10 +347,17 @@ class AsyncExchange(Generic[Response]):
         try:
             # After the end nothing blocks, so a thread of the event loop is enough.
             return await loop.run_in_executor(self._threads, blocking)
-        except (asyncio.CancelledError, RefusedError):
+        except (asyncio.CancelledError, HlorankError):
             # An abandoned thread would consume the message that the next one waits for.
             self.cancel()
             raise
+
+
+def _whole(answer: Response | None) -> Response:
+    """Returns an answer; gRPC has None for a call that ends well with none, or none it can read."""
+    if answer is None:
+        raise AnswerError(NO_MESSAGE)
+    return answer
 
 
 def _check_process(process: int) -> None:
