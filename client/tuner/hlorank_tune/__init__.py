@@ -5,6 +5,11 @@
 every measurement, and ``report``, which needs matplotlib, writes a page.
 """
 
+import os
+
+# gRPC prints lines of its own about every failed connection, beside the error that says what to do.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
 from hlorank_tune.compiler import Compiler
 from hlorank_tune.journal import RESULTS_FILE, JournalError
 from hlorank_tune.run import Measurement, Run, read_run

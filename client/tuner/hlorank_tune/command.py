@@ -1,19 +1,24 @@
 """The command ``hlorank-tune``, and the compilers that it knows."""
 
 import argparse
+import codecs
 import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hlorank import Client, HlorankError
+from hlorank import ArgumentError, Client, HlorankError
+from hlorank.checks.files import decoded, file_content
+from hlorank.wire.address import authorization
 from hlorank_tune import server, values
 from hlorank_tune.compiler import Compiler
+from hlorank_tune.credentials import channel_credentials
 from hlorank_tune.measure.atomic_files import file_name
 
 COMPILERS = {
@@ -36,6 +41,19 @@ exit codes: 0 the search is complete, 1 it failed, 2 wrong arguments, 130 stoppe
 The same command continues a stopped search.
 """
 
+_PLAIN = "hlorank-plain"
+"""How what an encoding lacks is printed."""
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    letters = error.object[error.start : error.end]
+    return "".join("u" if letter == "µ" else "?" for letter in letters), error.end
+
+
+codecs.register_error(_PLAIN, _plain)
+
 
 def command_of(name: str) -> ModuleType:
     """Returns the module of a compiler."""
@@ -44,6 +62,10 @@ def command_of(name: str) -> ModuleType:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # Terminals may lack letters, such as the sign of microseconds, in any line.
+            stream.reconfigure(errors=_PLAIN)
     commands = parser()
     given = commands.parse_args(arguments)
     if given.command is None:
@@ -54,8 +76,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             commands.error(f"--{name} does not apply with --without-model, which asks no server")
     try:
         return _report(given) if is_report else _tune(given)
-    except (HlorankError, OSError) as error:
+    except HlorankError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        print(f"error: {error.filename or 'the system'}: {reason}", file=sys.stderr)
         return 1
     except ModuleNotFoundError as error:
         extra = "" if is_report else command_of(given.command).EXTRA
@@ -104,30 +130,30 @@ def _add_server(one: argparse.ArgumentParser) -> None:
     add = one.add_argument
     add(
         "--endpoint",
-        type=values.address,
+        type=values.of_variable("HLORANK_ENDPOINT", values.address),
         default=os.environ.get("HLORANK_ENDPOINT") or "127.0.0.1:7070",
         metavar="ADDRESS",
         help="address of the hlorank server (HLORANK_ENDPOINT; default: %(default)s)",
     )
     add(
         "--ca",
-        type=values.path,
-        default=os.environ.get("HLORANK_CA"),
+        type=values.of_variable("HLORANK_CA", values.path),
+        default=os.environ.get("HLORANK_CA") or None,
         metavar="FILE",
         help="certificate authorities to trust at https://, in PEM (HLORANK_CA; default: those of "
         "the system)",
     )
     add(
         "--certificate",
-        type=values.two_paths,
-        default=os.environ.get("HLORANK_CERTIFICATE"),
+        type=values.of_variable("HLORANK_CERTIFICATE", values.two_paths),
+        default=os.environ.get("HLORANK_CERTIFICATE") or None,
         metavar="CERTIFICATE,KEY",
         help="certificate and its key for servers that require one, in PEM (HLORANK_CERTIFICATE)",
     )
     add(
         "--token-file",
-        type=values.path,
-        default=os.environ.get("HLORANK_TOKEN_FILE"),
+        type=values.of_variable("HLORANK_TOKEN_FILE", values.path),
+        default=os.environ.get("HLORANK_TOKEN_FILE") or None,
         metavar="FILE",
         help="file with the token to send with every call (HLORANK_TOKEN_FILE; default: the token "
         "in HLORANK_TOKEN)",
@@ -189,16 +215,16 @@ def _add_search(one: argparse.ArgumentParser, measurements: str) -> None:
 
 
 def _client(given: argparse.Namespace) -> Client:
-    import grpc
-
-    credentials = None
-    if given.endpoint.lower().startswith("https://"):
-        files = [given.ca, *reversed(given.certificate or (None, None))]
-        contents = [None if file is None else file.read_bytes() for file in files]
-        credentials = grpc.ssl_channel_credentials(*contents)
     # The file comes first: a flag of this call says more than a variable of the whole shell.
-    token = given.token_file and given.token_file.read_text(encoding="utf-8")
-    token = token or os.environ.get("HLORANK_TOKEN") or None
+    if given.token_file:
+        token = decoded(file_content(given.token_file), given.token_file, HlorankError)
+    else:
+        token = os.environ.get("HLORANK_TOKEN") or None
+    try:
+        authorization(token)
+    except ArgumentError as error:
+        raise HlorankError(f"{given.token_file or 'HLORANK_TOKEN'}: {error}") from error
+    credentials = channel_credentials(given.endpoint, given.ca, given.certificate)
     return server.Client(given.endpoint, credentials=credentials, token=token)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hlorank import HlorankError
+from hlorank.checks.files import decoded, parsed
 
 RESULTS_FILE = "results.jsonl"
 
@@ -69,20 +70,16 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
         JournalError: if the file cannot be read, or a line is not a JSON object.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        content = path.read_bytes()
     except OSError as error:
         raise JournalError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise JournalError(f"{path} is not UTF-8: {error}") from error
+    lines = decoded(content, path, JournalError).splitlines(keepends=True)
     for number, line in enumerate(lines, 1):
         if not line.endswith("\n"):
             return
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise JournalError(f"{path}, line {number}: {error}") from error
+        row = parsed(line, f"{path}, line {number}", JournalError)
         if not isinstance(row, dict):
-            raise JournalError(f"{path}, line {number}: expected an object")
+            raise JournalError(f"{path}, line {number} is no JSON object")
         yield row
 
 

@@ -4,6 +4,7 @@ What cannot be read is an error that names the flag, the value and what is expec
 """
 
 import argparse
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -78,6 +79,20 @@ def two_paths(text: str) -> tuple[Path, Path]:
     if not comma:
         raise argparse.ArgumentTypeError(f"'{text}' is not two paths with a comma between them")
     return path(certificate), path(key)
+
+
+def of_variable(variable: str, read: Callable[[str], T]) -> Callable[[str], T]:
+    """Returns a reader whose error names the variable of the environment that has the value."""
+
+    def read_value(text: str) -> T:
+        try:
+            return read(text)
+        except argparse.ArgumentTypeError as error:
+            if os.environ.get(variable) != text:
+                raise
+            raise argparse.ArgumentTypeError(f"{error}; {variable} has this value") from error
+
+    return read_value
 
 
 def _checked(read: Callable[[], T]) -> T:

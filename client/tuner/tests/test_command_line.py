@@ -12,6 +12,7 @@ pytest.importorskip("jax", reason="jax is not installed")
 pytest.importorskip("rich", reason="rich is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
+from library_words import assert_own_words
 from programs import hurry
 from servers import DATA, TOKEN, run_secured_server
 
@@ -123,6 +124,60 @@ def test_a_server_with_tokens_and_tls_is_asked_as_hlorank_asks_it(
     assert read_run(Path("variables"))[1].predictions == 64
     code, _, err = run(capsys, *search, *server[:2], "--ca=missing.pem")
     assert code == 1 and "missing.pem" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("HLORANK_TOKEN_FILE", b"", "the token is empty"),
+        ("HLORANK_TOKEN_FILE", b"\xff\xfe", "is not text in UTF-8, line 1"),
+        ("HLORANK_TOKEN_FILE", b"two\nlines", "its character 4 is"),
+        ("HLORANK_TOKEN_FILE", None, "cannot be read: No such file"),
+        ("HLORANK_CA", b"no PEM", "does not use TLS; use an address at https://"),
+    ],
+)
+def test_a_file_of_the_environment_that_cannot_be_used_is_named(
+    script, capsys, monkeypatch, name, content, words
+):
+    if content is not None:
+        Path("given").write_bytes(content)
+    monkeypatch.setenv(name, "given")
+    code, _, err = run(capsys, "xla", f"{script}:matmul", "--out=out", NOWHERE)
+    assert code == 1 and words in err
+    assert_own_words(err.removeprefix("error: "))
+
+
+def test_a_variable_with_a_value_that_cannot_be_used_is_named(script, capsys, monkeypatch):
+    for name, value in (("HLORANK_ENDPOINT", "localhost"), ("HLORANK_CERTIFICATE", "one")):
+        with monkeypatch.context() as environment:
+            environment.setenv(name, value)
+            code, _, err = run(capsys, "xla", f"{script}:matmul", "--out=out")
+        assert code == 2 and f"; {name} has this value" in err
+
+
+def test_a_variable_without_a_value_is_not_set(script, capsys, monkeypatch):
+    for name in ("ENDPOINT", "CA", "CERTIFICATE", "TOKEN_FILE", "TOKEN"):
+        monkeypatch.setenv(f"HLORANK_{name}", "")
+    arguments = ("--without-model", "--measurements=1")
+    assert run(capsys, "xla", f"{script}:matmul", *arguments)[0] == 0
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "ascii"])
+def test_a_terminal_without_the_sign_of_microseconds_gets_another_letter(encoding):
+    program = """
+from hlorank_tune.command import main
+try:
+    main(["--help"])
+except SystemExit:
+    print("12 µs \\u2028")
+"""
+    printed = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=True,
+    )
+    assert printed.stdout.splitlines()[-1] == b"12 us ?"
 
 
 def test_a_module_is_named_as_python_names_it(script, monkeypatch):

@@ -103,7 +103,11 @@ def test_a_file_of_something_else_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("line", "words"),
-    [("{broken}", "line 2"), ("", "line 2"), ("[1, 2]", "line 2: expected an object")],
+    [
+        ("{broken}", "line 2 is no JSON document"),
+        ("{", "line 2 ends within"),
+        ("[1, 2]", "line 2 is no JSON object"),
+    ],
 )
 def test_a_line_that_is_broken_is_told_by_its_number(written, line, words):
     lines = written.read_text().splitlines()
@@ -113,8 +117,8 @@ def test_a_line_that_is_broken_is_told_by_its_number(written, line, words):
 
 
 def test_a_file_that_is_no_text_is_told(tmp_path):
-    (tmp_path / RESULTS_FILE).write_bytes(b"\xff\xfe\n")
-    with pytest.raises(JournalError, match="not UTF-8"):
+    (tmp_path / RESULTS_FILE).write_bytes(b"{}\n\xff\xfe\n")
+    with pytest.raises(JournalError, match="is not text in UTF-8, line 2"):
         Journal(tmp_path, RUN)
 
 

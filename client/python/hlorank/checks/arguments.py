@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex, TypeVar
 
 import numpy as np
 
-from hlorank.checks.errors import ArgumentError, MissingFileError
+from hlorank.checks.errors import ArgumentError
 from hlorank.checks.units import duration, size
 
 T = TypeVar("T")
@@ -175,18 +175,3 @@ def path_of(value: object, what: str = "path") -> Path:
     if not text or "\0" in text:
         raise wrong(what, value, "the path of a file")
     return Path(text)
-
-
-def file_content(value: object, what: str = "path") -> bytes:
-    """Checks that a path names a file that can be read, and returns its bytes.
-
-    Raises:
-        ArgumentError: if it is no path.
-        MissingFileError: if there is no such file, or it cannot be opened.
-    """
-    path = path_of(value, what)
-    try:
-        return path.read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: text that no file system can encode
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise MissingFileError(f"{path} cannot be read: {reason}") from error

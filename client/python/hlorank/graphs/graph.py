@@ -12,6 +12,7 @@ from hlorank.checks import arguments
 from hlorank.checks.arguments import instance, shown
 from hlorank.checks.arrays import array_of
 from hlorank.checks.errors import AnswerError, GraphFileError
+from hlorank.checks.files import file_content
 from hlorank.graphs.features import described_set, feature_graph_message, feature_message
 from hlorank.graphs.lowered import module_of_lowered
 from hlorank.wire.messages import FeatureGraph, GraphFeatures
@@ -171,7 +172,7 @@ class Graph:
         Raises:
             MissingFileError: if the file does not exist, or cannot be opened.
         """
-        content = arguments.file_content(path)
+        content = file_content(path)
         if _is_text(content):
             text = content.decode()
             return cls.from_hlo_text(text, task=task, configurable_nodes=configurable_nodes)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from hlorank import GraphFileError
-from hlorank.checks.arguments import file_content
+from hlorank.checks.files import decoded, file_content
 from hlorank_tune.xla.program import Program, drawn
 
 MLIR_SUFFIXES = (".mlir", ".stablehlo")
@@ -81,10 +81,7 @@ def _text_of(path: str | PathLike[str], content: bytes) -> str:
             f"{path}: is MLIR bytecode, expected text: save str(lowered.compiler_ir()), or convert "
             "it with stablehlo-opt"
         )
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise GraphFileError(f"{path}: is not text in UTF-8: {error}") from error
+    return decoded(content, path, GraphFileError)
 
 
 def _drawn(path: str | PathLike[str], kind: str, random: np.random.Generator) -> np.ndarray:

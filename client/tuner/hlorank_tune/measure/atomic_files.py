@@ -7,6 +7,9 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+from hlorank.checks.errors import HlorankError
+from hlorank.checks.files import decoded, file_content, parsed
+
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Writes under a temporary name, then renames: a file that exists is complete.
@@ -46,5 +49,9 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Reads a JSON document."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    """Reads a JSON document.
+
+    Raises:
+        HlorankError: if the file cannot be read, or is none.
+    """
+    return parsed(decoded(file_content(path), path, HlorankError), path, HlorankError)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hlorank.checks.errors import HlorankError
+from hlorank.checks.files import file_content
 from hlorank_tune.measure.atomic_files import read_json, write_atomically, write_json
 from hlorank_tune.measure.fusion.graph import FREE
 from hlorank_tune.measure.host import Run
@@ -94,11 +95,12 @@ def load(folder: str | PathLike[str], arguments: Sequence[Any] = ()) -> "Executa
     from hlorank_tune.measure.execute import backend, on_device
 
     try:
+        module = file_content(Path(folder) / MODULE)
         description = read_json(Path(folder) / DESCRIPTION)
-        module = (Path(folder) / MODULE).read_bytes()
         passes = description["disabled_passes"]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        message = f"{folder} contains no program with chosen fusions: {error}"
+    except (HlorankError, TypeError, KeyError) as error:
+        reason = error if isinstance(error, HlorankError) else f"{DESCRIPTION} names no passes"
+        message = f"{folder} contains no program with chosen fusions: {reason}"
         raise SavedProgramError(message) from error
     found = description.get("jax")
     here = version("jax")

@@ -1,0 +1,101 @@
+"""Files of certificates, keys and tokens: what is wrong with one is said before it is used."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from library_words import assert_own_words
+
+from hlorank import HlorankError
+from hlorank_tune.credentials import channel_credentials
+
+SERVER = "https://localhost:7070"
+
+
+def openssl(folder: Path, command: str) -> None:
+    subprocess.run(["openssl", *command.split()], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with certificates and keys, right and wrong."""
+    folder = tmp_path_factory.mktemp("files")
+    for name in ("own", "other"):
+        openssl(
+            folder,
+            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 "
+            f"-subj /CN=localhost -keyout {name}.key -out {name}.crt",
+        )
+    openssl(folder, "pkey -in own.key -aes256 -passout pass:word -out encrypted.key")
+    openssl(folder, "ec -in own.key -aes256 -passout pass:word -out encrypted_old.key")
+    openssl(folder, "x509 -in own.crt -outform der -out own.der")
+    openssl(folder, "pkey -in own.key -outform der -out key.der")
+    openssl(folder, "pkcs12 -export -in own.crt -inkey own.key -passout pass: -out own.p12")
+    for name in ("own.crt", "own.key"):
+        lines = (folder / name).read_text().splitlines()
+        (folder / f"damaged.{name}").write_text("\n".join([lines[0], lines[1][:-9], *lines[2:]]))
+        (folder / f"cut.{name}").write_text("\n".join(lines[:-1]))
+    (folder / "empty").touch()
+    (folder / "text").write_text("no PEM")
+    (folder / "folder").mkdir()
+    return folder
+
+
+def test_files_that_fit_are_taken(files):
+    pair = files / "own.crt", files / "own.key"
+    for authority in (None, files / "own.crt"):
+        for given in (None, pair):
+            assert channel_credentials(SERVER, authority, given) is not None
+    assert channel_credentials("localhost:7070", None, None) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("missing", "cannot be read: No such file"),
+        ("folder", "cannot be read: Is a directory"),
+        ("empty", "does not contain a certificate in PEM"),
+        ("text", "does not contain a certificate in PEM"),
+        ("own.key", "does not contain a certificate in PEM"),
+        ("own.der", "is not in PEM: convert it with openssl x509 -in"),
+        ("own.p12", "openssl pkcs12 if it is a .p12"),
+        ("damaged.own.crt", "has a damaged certificate"),
+        ("cut.own.crt", "has a damaged certificate"),
+    ],
+)
+def test_a_certificate_that_cannot_be_used_says_why(files, name, words):
+    for authority, pair in (
+        (files / name, None),
+        (None, (files / name, files / "own.key")),
+    ):
+        with pytest.raises(HlorankError) as refused:
+            channel_credentials(SERVER, authority, pair)
+        assert words in str(refused.value) and str(files / name) in str(refused.value)
+        assert_own_words(str(refused.value))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("missing", "cannot be read: No such file"),
+        ("empty", "does not contain a private key in PEM"),
+        ("own.crt", "does not contain a private key in PEM"),
+        ("encrypted.key", "is encrypted: write it without a password, with openssl pkey -in"),
+        ("encrypted_old.key", "is encrypted: write it without a password, with openssl pkey -in"),
+        ("key.der", "is not in PEM: convert it with openssl pkey -in"),
+        ("damaged.own.key", "is damaged"),
+        ("cut.own.key", "is damaged"),
+        ("other.key", "does not belong to the certificate in"),
+    ],
+)
+def test_a_key_that_cannot_be_used_says_why(files, name, words):
+    with pytest.raises(HlorankError) as refused:
+        channel_credentials(SERVER, None, (files / "own.crt", files / name))
+    assert words in str(refused.value) and str(files / name) in str(refused.value)
+    assert_own_words(str(refused.value))
+
+
+def test_certificates_for_an_address_without_tls_are_refused(files):
+    for authority, pair in ((files / "own.crt", None), (None, (files / "own.crt", files / "own"))):
+        with pytest.raises(HlorankError, match="does not use TLS; use an address at https://"):
+            channel_credentials("localhost:7070", authority, pair)
