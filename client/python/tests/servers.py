@@ -61,6 +61,18 @@ def run_empty_server(folder: Path) -> Iterator[Server]:
         yield server
 
 
+@contextmanager
+def run_server_that_keeps_nothing(folder: Path) -> Iterator[str]:
+    """A server without a store, about which its client warns once; gives its address."""
+    words = "keeps no measurements, so no later run or user profits"
+    with (
+        run_process(f"--models={folder}") as server,
+        pytest.warns(UserWarning, match=words) as warned,
+    ):
+        yield server.address
+    assert sum("hlorank" in str(each.message) for each in warned) == 1
+
+
 TOKEN = "a token of this test"
 
 

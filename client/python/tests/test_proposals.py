@@ -2,11 +2,19 @@
 
 import warnings
 
+import numpy as np
 import pytest
-from servers import run_process
+from servers import run_process, run_server_that_keeps_nothing
 
-from hlorank import ArgumentError, Client, Fallback, Result
-from hlorank.tuners.proposals import Proposals, graph_of_rows, number_of, result_of, row_of
+from hlorank import ArgumentError, Client, Fallback, Result, Space
+from hlorank.tuners.proposals import (
+    Proposals,
+    column_of,
+    graph_of_rows,
+    number_of,
+    result_of,
+    row_of,
+)
 
 ROWS = [row_of({"tile": tile, "warps": warps}) for tile in (16, 32, 64, 128) for warps in (1, 2, 4)]
 SECONDS = [1.0 + 0.1 * number for number in range(len(ROWS))]
@@ -62,6 +70,7 @@ def test_what_was_not_sent_is_sent_once_the_server_is_back(tmp_path):
 
 def test_a_value_has_the_same_number_in_every_list():
     assert [number_of(value) for value in (3, 0.5, True, None)] == [3.0, 0.5, 1.0, -1.0]
+    assert number_of(np.int64(3)) == number_of(np.float32(3)) == 3.0
     assert number_of("tf32") == number_of("tf32") != number_of("ieee")
     assert number_of("tf32") == int(number_of("tf32")) < 1 << 24, "exact as f32"
 
@@ -74,11 +83,59 @@ def test_names_of_any_length_are_possible():
 
 
 def test_what_cannot_be_a_run_time_is_a_failure():
-    for wrong in (0.0, -1.0, float("inf"), float("nan"), 1e10):
+    for wrong in (0.0, -1.0, float("inf"), float("nan"), 1e9, 1e10):
         assert result_of(wrong) == Result(failure="compile")
     assert result_of(0.5) == Result(0.5)
+
+
+@pytest.mark.parametrize(
+    ("values", "column"),
+    [
+        ([1, 2.5, np.int64(3)], [1, 2.5, 3]),
+        ([False, True], [False, True]),
+        (["-O2", "-O3"], ["-O2", "-O3"]),
+        ([None, 1], ["None", "1"]),
+        ([None], ["None"]),
+        ([1, "1", np.float64(0.5)], ["1", "'1'", "0.5"]),
+        ([float("inf"), 1], ["inf", "1"]),
+        ([float("nan")], ["nan"]),
+        ([10**400, 1], [str(10**400), "1"]),
+        ([1 << 24, (1 << 24) + 1], ["16777216", "16777217"]),
+        ([True, 1], ["True", "1"]),
+        ([(1, 2), [3]], ["(1, 2)", "[3]"]),
+    ],
+)
+def test_values_of_any_kind_are_a_column(values, column):
+    assert column_of(values) == column
+    assert len(Space("any", {"value": column})) == len(values)
+
+
+def test_configurations_may_differ_in_their_parameters(store):
+    rows = [*ROWS, row_of({"tile": 16, "split": 2}), row_of({"tile": 32, "split": 4})]
+    with Client(store) as client:
+        proposals = Proposals(client, "differ", top_k=3)
+        assert proposals.best("gemm", "", rows) == []
+        # A tuner that measured a part of the list reports that part.
+        proposals.report("gemm", "", measured())
+        proposals.report("gemm", "", [(row, Result(0.5)) for row in rows[-2:]])
+        assert {*proposals.best("gemm", "", rows)} > {len(rows) - 1, len(rows) - 2}
+        assert len(client.list_measurements("differ").graphs) == 1
+
+
+def test_a_server_that_keeps_nothing_is_said_once_whatever_is_asked_first(tmp_path):
+    with run_server_that_keeps_nothing(tmp_path) as address, Client(address) as client:
+        proposals = Proposals(client, "nothing is kept")
+        assert proposals.measured("gemm", "", ROWS[0]) == []
+        proposals.report("gemm", "", measured())
+        proposals.report("another", "", measured())
+        proposals.best("gemm", "", ROWS)
 
 
 def test_arguments_are_checked_at_once():
     with Client("127.0.0.1:1") as client, pytest.raises(ArgumentError, match="top_k"):
         Proposals(client, "this CPU", top_k=0)
+
+
+def test_a_fallback_names_a_missing_package_when_it_is_made():
+    with pytest.raises(ArgumentError, match="needs no_such_model, which is not installed: pip"):
+        Fallback("a model goes on", needs=["numpy", "no_such_model"])

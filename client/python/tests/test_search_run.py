@@ -103,7 +103,7 @@ def test_a_server_that_keeps_nothing_is_said_once(tmp_path):
         experience = Experience(
             client, SPACE.graph, numbers, "a board", fallback=Fallback("the tuner goes on")
         )
-        with pytest.warns(UserWarning, match="keeps no measurements: start it with") as warned:
+        with pytest.warns(UserWarning, match="keeps no measurements, so no later") as warned:
             for number in range(4):
                 experience.add([number], [Result(seconds(SPACE[number]))])
         assert len(warned) == 1

@@ -1,17 +1,21 @@
 """What a tuner does while its server is away."""
 
 import warnings
+from collections.abc import Sequence
+from importlib.util import find_spec
 from threading import Lock
 from time import monotonic
 
-from hlorank.checks.arguments import number, text
+from hlorank.checks.arguments import number, several, text
 from hlorank.checks.errors import (
     AnswerError,
+    ArgumentError,
     DeadlineError,
     HlorankError,
     OverloadedError,
     UnavailableError,
     UnsupportedError,
+    is_no_store,
 )
 from hlorank.wire import defaults
 
@@ -19,8 +23,16 @@ _AWAY = (UnavailableError, DeadlineError, OverloadedError, UnsupportedError, Ans
 """What the next call would end with, too; other errors concern one call."""
 
 
+_OFF = (
+    "the server keeps no measurements, so no later run or user profits from these: start it with "
+    "--measurements"
+)
+
+
 class Fallback:
     """Says once that the host goes on in its own way, and when to ask the server again.
+
+    It also says once if the server keeps no measurements.
 
     All that one adapter asks shares one, so that a server that is away costs one deadline and one
     warning, whatever the number of kernels. Threads may share it.
@@ -31,14 +43,25 @@ class Fallback:
     Args:
         way: What happens instead, such as ``TPE goes on``.
         pause: Seconds without calls after the server was away.
+        needs: The packages that it imports. One that is missing is an error now, not once the
+            server is away.
+
+    Raises:
+        ArgumentError: if an argument cannot be used, or a package is not installed.
     """
 
-    def __init__(self, way: str, *, pause: float = defaults.AWAY_PAUSE):
+    def __init__(self, way: str, *, pause: float = defaults.AWAY_PAUSE, needs: Sequence[str] = ()):
         self._way = text(way, "way")
+        for package in several(needs, "needs", "packages"):
+            if find_spec(text(package, "needs")) is None:
+                raise ArgumentError(
+                    f"the fallback needs {package}, which is not installed: pip install {package}"
+                )
         self._pause = number(pause, "pause", "seconds")
         self._turn = Lock()
         self._away_until = 0.0
-        self._has_warned = False
+        self._warned: set[str] = set()
+        """The problems of which there was a warning"""
 
     @property
     def is_away(self) -> bool:
@@ -46,16 +69,20 @@ class Fallback:
         return monotonic() < self._away_until
 
     def lose(self, error: HlorankError) -> None:
-        """Notes an error of a call; the first one is a warning."""
+        """Notes an error of a call. The first one is a warning, and so is the first one that says
+        that the server keeps no measurements."""
+        if is_no_store(error):
+            self._warn("nothing is kept", _OFF)
+            return
         # An error of one call alone, such as a space that is too large, is no reason to pause.
         if isinstance(error, _AWAY):
             self._away_until = monotonic() + self._pause
-        self.warn(f"{error}; {self._way}")
+        self._warn("an error", f"{error}; {self._way}")
 
-    def warn(self, message: str) -> None:
-        """Warns unless there was a warning."""
+    def _warn(self, problem: str, message: str) -> None:
+        """Warns unless there was a warning of the problem."""
         with self._turn:  # threads of a tuner fail together
-            is_first = not self._has_warned
-            self._has_warned = True
+            is_first = problem not in self._warned
+            self._warned.add(problem)
         if is_first:
-            warnings.warn(f"hlorank: {message}", stacklevel=4)
+            warnings.warn(f"hlorank: {message}", stacklevel=5)

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 
 from hlorank.checks.arguments import flag, text, whole_number
-from hlorank.checks.errors import HlorankError, RefusedError
-
-_NO_STORE = "MEASUREMENTS_OFF"
+from hlorank.checks.errors import HlorankError, is_no_store
 
 
 @dataclass
@@ -34,7 +32,7 @@ class Kept:
 
     def fail(self, error: HlorankError) -> None:
         """Notes why a report was not kept. A server without a store is not asked again."""
-        self.is_off = isinstance(error, RefusedError) and error.reason == _NO_STORE
+        self.is_off = is_no_store(error)
         self.problem = str(error)
 
     def __str__(self) -> str:

@@ -78,6 +78,11 @@ class RefusedError(HlorankError):
         return f"{self.message or 'the call failed'} ({', '.join(notes)})"
 
 
+def is_no_store(error: HlorankError) -> bool:
+    """Returns whether a call failed because the server keeps no measurements."""
+    return isinstance(error, RefusedError) and error.reason == "MEASUREMENTS_OFF"
+
+
 class InvalidRequestError(RefusedError):
     """INVALID_ARGUMENT: the graph or the configurations are invalid; ``fields`` names the part."""
 

@@ -84,12 +84,13 @@ def value_of(value: object, name: str) -> Value:
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, str):
         return plain
-    if isinstance(plain, int | float) and _is_finite(plain):
+    if isinstance(plain, int | float) and is_finite(plain):
         return plain
     raise wrong(name, value, _EXPECTED)
 
 
-def _is_finite(value: float) -> bool:
+def is_finite(value: float) -> bool:
+    """Returns whether f32 has a finite number for a value."""
     return abs(value) <= float(np.finfo(np.float32).max)
 
 

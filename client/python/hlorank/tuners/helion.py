@@ -141,12 +141,14 @@ class Autotuner(Proposals):
     def report_log(self, bound_kernel: "BoundKernel", base: str | Path) -> None:
         """Reports the runs of a kernel in the files of ``HELION_AUTOTUNE_LOG=base``.
 
-        Only logs with ``HELION_AUTOTUNE_LOG_DETAILS=1`` have the configurations.
+        Only logs with ``HELION_AUTOTUNE_LOG_DETAILS=1`` have the configurations. Runs of
+        ``autotune_multi`` are left out: their times are means over inputs, or ratios.
         """
         rows = _Rows(bound_kernel)
         name = bound_kernel.kernel.name
         for run in read_log(base):
-            if run.identity.kernel_name == name:
+            is_of_several = run.identity.input_shapes.startswith("[[")
+            if run.identity.kernel_name == name and not is_of_several:
                 self.report(*space_of(run.identity), rows.fitting(run))
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from math import isinf
+from math import isfinite
 
 from torch._inductor.ir import ChoiceCaller
 from torch._inductor.select_algorithm import (
@@ -18,8 +18,7 @@ _SPACE = "inductor"
 _ANNOTATION = "hlorank"
 """Where a choice keeps its instance from before it is measured until after."""
 _COUNTER = "_0123456789"
-_SKIPPED = "CUTLASSTemplateCaller"
-"""After the first of these failed, Inductor gives all others an infinite time, unmeasured."""
+_CUTLASS = "CUTLASSTemplateCaller"
 
 
 class Choices(Proposals):
@@ -58,11 +57,18 @@ class Choices(Proposals):
         profiled_time: object,
         precompile_times: object,
     ) -> None:
-        """Reports the times in milliseconds, as Inductor's feedback has them: infinite for a
-        choice that does not compile or run."""
+        """Reports the times in milliseconds, as Inductor's feedback has them.
+
+        An infinite one says that a choice did not compile or run, except where another one may have
+        failed in its place: after the first failure of CUTLASS, Inductor measures no other choice
+        of it, and after a failure of CUDA that stays, such as an illegal access to memory, none of
+        the following choices runs.
+        """
         measured: dict[str, list[tuple[Row, Result]]] = {}
-        for choice, milliseconds in timings.items():
-            if isinf(milliseconds) and type(choice).__name__ == _SKIPPED:
+        ran = [isfinite(milliseconds) for milliseconds in timings.values()]
+        last = max((place for place, each in enumerate(ran) if each), default=-1)
+        for place, (choice, milliseconds) in enumerate(timings.items()):
+            if not ran[place] and (place > last + 1 or type(choice).__name__ == _CUTLASS):
                 continue
             instance = str(choice.annotations.get(_ANNOTATION) or _instance(choice))
             pairs = measured.setdefault(instance, [])

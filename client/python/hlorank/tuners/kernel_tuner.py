@@ -12,7 +12,7 @@ from kernel_tuner.util import CompilationFailedConfig, InvalidConfig, StopCriter
 
 from hlorank import ArgumentError, Client, Fallback, Space, SpaceSearch
 from hlorank.spaces.space import Value
-from hlorank.tuners.proposals import result_of
+from hlorank.tuners.proposals import column_of, result_of
 
 _FALLBACK = "genetic_algorithm"
 """The strategy of Kernel Tuner that goes on if the server is away."""
@@ -20,6 +20,8 @@ _CANDIDATES = 20_000
 """Maximum number of configurations that every call sends."""
 _MILLISECOND = 1e-3
 
+Columns = dict[str, dict[Value, Any]]
+"""Kernel Tuner's values of each parameter by those of the space"""
 Measured = dict[str, Any]
 """What Kernel Tuner keeps of a measurement: parameters, times, and an error if there was one"""
 
@@ -30,12 +32,12 @@ class Strategy:
     >>> strategy = Strategy(Client("127.0.0.1:7070"), target="this machine, gcc")
     >>> tune_kernel("add", source, n, arguments, parameters, lang="C", strategy=strategy)
 
-    If the server keeps measurements, the first configuration is the fastest one that is known, also
-    of other users; what was measured is not measured again. Of a space of more than 20,000
-    configurations, a part is drawn, the same for every run. If the server is away, there is one
-    warning, and Kernel Tuner's genetic algorithm goes on from the best that was found. Ctrl-C ends
-    a run with what was measured. An error that ends Kernel Tuner's other strategies, such as a
-    wrong result, ends this one as well.
+    If the server keeps measurements, the first configuration is the one that is predicted to be the
+    fastest, also by those of other users; what was measured is not suggested again. Of a space of
+    more than 20,000 configurations, a part is drawn, the same for every run. If the server is away,
+    there is one warning, and Kernel Tuner's genetic algorithm goes on from the best that was found.
+    Ctrl-C ends a run with what was measured. An error that ends Kernel Tuner's other strategies,
+    such as a wrong result, ends this one as well.
 
     Args:
         client: The server.
@@ -67,21 +69,24 @@ class Strategy:
         """Is called by Kernel Tuner, and returns the results of all measurements.
 
         Raises:
-            ArgumentError: if the objective is not the shortest time, or a parameter is neither a
-                number, a boolean nor text.
+            ArgumentError: if the objective is not the shortest time.
         """
         objective = list(tuning_options.objective), list(tuning_options.objective_higher_is_better)
         if objective != (["time"], [False]):
             raise ArgumentError(f"objective is {tuning_options.objective}, expected time")
-        names = list(searchspace.tune_params)
-        search = self._client.search(self._space(searchspace, runner), **self._options)
+        parameters = searchspace.tune_params
+        columns: Columns = {
+            name: dict(zip(column_of(values), values, strict=True))
+            for name, values in parameters.items()
+        }
+        search = self._client.search(self._space(searchspace, columns, runner), **self._options)
         cost = CostFunc(searchspace, tuning_options, runner, snap=False)
         results: list[Measured] = cost.results
         try:
             for configuration in _proposals(search):
                 known = len(results)
                 try:
-                    cost([configuration[name] for name in names])
+                    cost(_values(columns, configuration))
                 finally:  # the last measurement comes with the end of the budget
                     for result in results[known:]:
                         search.report(configuration, **_outcome(result))
@@ -91,24 +96,33 @@ class Strategy:
             return results
         # Where the search was, and not where a genetic algorithm begins.
         if search.best is not None:
-            tuning_options.strategy_options["x0"] = [search.best[0][name] for name in names]
+            tuning_options.strategy_options["x0"] = _values(columns, search.best[0])
         found = strategy_map[_FALLBACK].tune(searchspace, runner, tuning_options)
         return results + list(found)
 
-    def _space(self, searchspace: Searchspace, runner: Runner) -> Space:
-        rows = searchspace.list
+    def _space(self, searchspace: Searchspace, columns: Columns, runner: Runner) -> Space:
+        rows = list(dict.fromkeys(searchspace.list))
         if len(rows) > _CANDIDATES:
             # The same ones for every run, so that runs go on from each other.
             rows = random.Random(0).sample(rows, _CANDIDATES)
         name = runner.kernel_options.kernel_name if self._kernel is None else self._kernel
         size = runner.kernel_options.problem_size
         instance = _instance_of(size) if self._instance is None else self._instance
-        configurations = [dict(zip(searchspace.tune_params, row, strict=True)) for row in rows]
+        numbered = {name: {own: one for one, own in each.items()} for name, each in columns.items()}
+        configurations = [
+            {name: each[own] for (name, each), own in zip(numbered.items(), row, strict=True)}
+            for row in rows
+        ]
         return Space.from_configs(name, configurations, instance=instance)
 
 
+def _values(columns: Columns, configuration: dict[str, Value]) -> list[Any]:
+    """Returns a configuration of the space as Kernel Tuner has it."""
+    return [each[configuration[name]] for name, each in columns.items()]
+
+
 def _proposals(search: SpaceSearch) -> Iterator[dict[str, Value]]:
-    """What to measure: the best that is known, and then what a server suggests."""
+    """What to measure: the predicted best, and then what a server suggests."""
     known = search.predicted_best()
     if known is not None:
         yield known

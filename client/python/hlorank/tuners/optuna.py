@@ -16,15 +16,18 @@ from optuna.trial import FrozenTrial, TrialState
 
 from hlorank import ArgumentError, Client, Fallback, Result, Space, SpaceSearch
 from hlorank.spaces.space import Value
-from hlorank.tuners.proposals import result_of
+from hlorank.tuners.proposals import column_of, result_of
 
 _COMBINATIONS = 10_000
 _VALUES = 64
+_OUTCOMES = (TrialState.COMPLETE, TrialState.PRUNED)
+"""States of a trial that say what came of its parameters. A trial may also fail by Ctrl-C, or as
+its process is lost."""
 SearchSpace = dict[str, BaseDistribution]
-Choice = int | float | bool | str | None
-"""A value of Optuna"""
-Column = dict[Choice, Value]
-"""The values of the space by those of Optuna"""
+Params = Mapping[str, Any]
+"""Values of Optuna; those of categories may be anything"""
+Column = dict[float, Value]
+"""The values of the space by those in Optuna's internal representation, which are numbers"""
 
 
 class Sampler(BaseSampler):
@@ -67,9 +70,8 @@ class Sampler(BaseSampler):
         self._turn = Lock()  # threads of a study share the sampler
         self._searched: SearchSpace = {}
         self._columns: dict[str, Column] = {}
-        """The values of the space by those of Optuna"""
         self._search: SpaceSearch | None = None
-        self._crashed: list[Mapping[str, Choice]] = []
+        self._crashed: list[Params] = []
         """Parameters of failed trials. Ctrl-C fails a trial, too, but no further one follows."""
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> SearchSpace:
@@ -85,7 +87,7 @@ class Sampler(BaseSampler):
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: SearchSpace
-    ) -> dict[str, Choice]:
+    ) -> dict[str, Any]:
         """Returns what the server suggests; nothing if it is away, or has nothing left."""
         with self._turn:
             if not search_space:
@@ -99,7 +101,7 @@ class Sampler(BaseSampler):
             found = found or next(iter(self._search.suggest()), {})
             return {name: self._value(name, value) for name, value in found.items()}
 
-    def sample_independent(self, *arguments: object, **named: object) -> Choice:
+    def sample_independent(self, *arguments: object, **named: object) -> Any:
         """Samples a parameter by TPE."""
         # Also for parameters that only some trials have, which are no columns of the space.
         return self._tpe.sample_independent(*arguments, **named)
@@ -107,17 +109,12 @@ class Sampler(BaseSampler):
     def after_trial(
         self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
     ) -> None:
-        """Reports a trial, if it is one of the combinations.
-
-        Its state decides: the value of a pruned trial is an intermediate one.
-        """
+        """Reports a trial, if it is one of the combinations."""
         with self._turn:
-            if state is TrialState.COMPLETE and values:
-                self._report(trial.params, result_of(values[0], "wrong_result"))
-            elif state is TrialState.PRUNED:
-                self._report(trial.params, Result(failure="timeout"))
-            elif state is TrialState.FAIL:
+            if state is TrialState.FAIL:
                 self._crashed.append(trial.params)
+            else:
+                self._report(trial.params, _result(state, values))
 
     def _begin(self, study: Study, search_space: SearchSpace) -> SpaceSearch:
         self._columns = {name: _column(each) for name, each in search_space.items()}
@@ -125,40 +122,42 @@ class Sampler(BaseSampler):
         space = Space.from_configs(name, _combinations(self._columns), instance=instance)
         self._search = search = self._search_of(space)
         self._searched = search_space
-        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
-            self._report(trial.params, result_of(trial.values[0], "wrong_result"))
+        for trial in study.get_trials(deepcopy=False, states=_OUTCOMES):
+            self._report(trial.params, _result(trial.state, trial.values))
         return search
 
-    def _report(self, params: Mapping[str, Choice], result: Result) -> None:
-        try:
-            row = {name: self._columns[name][params[name]] for name in self._searched}
-        except KeyError:  # such as a trial of TPE, between the values of the space
-            return
+    def _report(self, params: Params, result: Result) -> None:
         if self._search is None:
             return
         try:
+            row = {
+                name: self._columns[name][each.to_internal_repr(params[name])]
+                for name, each in self._searched.items()
+            }
             number = self._search.space.number(row)
-        except ArgumentError:  # one of the combinations that were not drawn
+        # Such as a trial of TPE, between the values of the space, or of other categories, or one of
+        # the combinations that were not drawn.
+        except (KeyError, ValueError):
             return
         seconds = None if result.failure else result.seconds
         self._search.report(number, seconds, failure=result.failure)
 
-    def _value(self, name: str, value: Value) -> Choice:
-        return next(own for own, each in self._columns[name].items() if each == value)
+    def _value(self, name: str, value: Value) -> Any:
+        internal = next(own for own, each in self._columns[name].items() if each == value)
+        return self._searched[name].to_external_repr(internal)
+
+
+def _result(state: TrialState, values: Sequence[float] | None) -> Result:
+    """Returns what came of a trial that ended by itself. Its state decides: the value of a pruned
+    trial is the last intermediate one."""
+    if state is TrialState.COMPLETE and values:
+        return result_of(values[0], "wrong_result")
+    return Result(failure="timeout")
 
 
 def _column(each: BaseDistribution) -> Column:
-    """Returns the values of a parameter, and what the space has for each.
-
-    Optuna's categories may be None, and numbers beside text; they count as text then.
-    """
     values = _values(each)
-    are_texts = all(isinstance(value, str) for value in values)
-    are_numbers = all(isinstance(value, int | float) for value in values)
-    is_plain = are_texts or (
-        are_numbers and len({float(np.float32(one)) for one in values}) == len(values)
-    )
-    return {value: repr(value) if value is None or not is_plain else value for value in values}
+    return dict(zip(map(each.to_internal_repr, values), column_of(values), strict=True))
 
 
 def _combinations(columns: Mapping[str, Column]) -> list[dict[str, Value]]:
@@ -172,9 +171,11 @@ def _combinations(columns: Mapping[str, Column]) -> list[dict[str, Value]]:
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _values(each: BaseDistribution) -> list[Choice]:
+def _values(each: BaseDistribution) -> list[Any]:
     if isinstance(each, CategoricalDistribution):
-        return list(dict.fromkeys(each.choices))  # equal ones are one for Optuna, too
+        # Equal ones, such as 1 and True, are one for Optuna, too: the first.
+        first = {each.to_internal_repr(choice): None for choice in each.choices}
+        return [each.to_external_repr(number) for number in first]
     if each.step and (each.high - each.low) / each.step < _VALUES:
         count = round((each.high - each.low) / each.step) + 1
         return [each.low + place * each.step for place in range(count)]

@@ -11,6 +11,7 @@ import numpy as np
 from hlorank import Client, ConfigFeatures, Experience, Fallback, Graph, Kept, Result
 from hlorank.checks.arguments import whole_number
 from hlorank.configurations.adapt import LONGEST, SHORTEST, Adapt
+from hlorank.spaces.space import Value, is_finite
 from hlorank.wire import defaults
 from hlorank.wire.defaults import NAME_CHARACTERS, TARGET_BYTES
 
@@ -33,14 +34,34 @@ def number_of(value: object) -> float:
     """
     if value is None:
         return -1.0
-    if isinstance(value, int | float) and abs(value) <= _EXACT:
-        return float(np.float32(value))
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, int | float) and abs(plain) <= _EXACT:
+        return float(np.float32(plain))
     return float(int.from_bytes(blake2b(str(value).encode(), digest_size=3).digest()))
 
 
+def column_of(values: Iterable[object]) -> list[Value]:
+    """Returns what a ``Space`` has for the different values of a parameter, in their order.
+
+    Texts, and numbers that f32 can tell apart, stay as they are. Values of a tuner may also be
+    None, numbers beside text, or infinity: all values of the parameter count as text then.
+    """
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    texts = [value for value in plain if isinstance(value, str)]
+    numbers = [value for value in plain if isinstance(value, int | float) and is_finite(value)]
+    if len(texts) == len(plain):
+        return [*texts]
+    if len({float(np.float32(number)) for number in numbers}) == len(plain):
+        return [*numbers]
+    return [repr(value) for value in plain]
+
+
 def result_of(seconds: float, failure: str = "compile", repeats: int = 1) -> Result:
-    """Returns a time, or a failure if it cannot be one: tuners write infinity, 0 or nothing."""
-    if SHORTEST <= seconds <= LONGEST:
+    """Returns a time, or a failure if it cannot be one.
+
+    Tuners write infinity, NaN, 0, 1e9 or 1e10 seconds for what did not run.
+    """
+    if SHORTEST <= seconds < LONGEST:
         return Result(float(seconds), repeats=repeats)
     return Result(failure=failure)
 
@@ -57,9 +78,17 @@ def graph_of_rows(name: str, instance: str, columns: Sequence[str]) -> Graph:
 
 
 def configurations_of_rows(columns: Sequence[str], rows: Sequence[Row]) -> ConfigFeatures:
-    """Returns rows as configurations of their graph."""
-    values = np.array([[row[column] for column in columns] for row in rows], np.float32)
+    """Returns rows as configurations of their graph; what a row lacks is None."""
+    values = np.array([_values(columns, row) for row in rows], np.float32)
     return ConfigFeatures(values[:, None, :])
+
+
+def _values(columns: Sequence[str], row: Row) -> tuple[float, ...]:
+    return tuple(row.get(column, number_of(None)) for column in columns)
+
+
+def _columns_of(rows: Iterable[Row]) -> tuple[str, ...]:
+    return tuple(sorted({column for row in rows for column in row}))
 
 
 def digest(source: str) -> str:
@@ -117,11 +146,11 @@ class Proposals:
         Args:
             name: The name of the space.
             instance: What is tuned, if it is one of several with this space.
-            rows: The configurations, all with the same parameters.
+            rows: The configurations; a parameter that some of them lack is None for these.
         """
-        columns = sorted(rows[0])
+        columns = _columns_of(rows)
         experience = self._of(name, instance, columns)
-        values = [tuple(row[column] for column in columns) for row in rows]
+        values = [_values(columns, row) for row in rows]
         # Backwards, so that the first of equal rows stays.
         first = {value: place for place, value in reversed([*enumerate(values)])}
         places = sorted(first.values())
@@ -143,7 +172,7 @@ class Proposals:
         self, name: str, instance: str, parameters: Iterable[str]
     ) -> list[dict[str, float]]:
         """Returns the rows of a space that ran on the target, fastest first."""
-        columns = sorted(parameters)
+        columns = tuple(sorted(parameters))
         times = self._times(self._of(name, instance, columns))
         return [
             dict(zip(columns, values, strict=True))
@@ -154,9 +183,14 @@ class Proposals:
     def report(self, name: str, instance: str, measured: Iterable[tuple[Row, Result]]) -> None:
         """Reports what came of measuring rows; if the server is away, with a later report."""
         pairs = list(measured)
-        if pairs:
-            experience = self._of(name, instance, sorted(pairs[0][0]))
-            experience.add([row for row, _ in pairs], [result for _, result in pairs])
+        if not pairs:
+            return
+        rows = [row for row, _ in pairs]
+        columns = _columns_of(rows)
+        # What was measured of a list may lack parameters that the list has.
+        lists = (own for kernel, of, own in self._experiences if (kernel, of) == (name, instance))
+        columns = next((own for own in lists if {*own} >= {*columns}), columns)
+        self._of(name, instance, columns).add(rows, [result for _, result in pairs])
 
     def flush(self) -> int:
         """Sends the reports that were not sent yet; returns how many measurements are left."""
@@ -164,8 +198,8 @@ class Proposals:
             experience.report()
         return sum(experience.unreported for experience in self._experiences.values())
 
-    def _of(self, name: str, instance: str, columns: Sequence[str]) -> Experience[Row]:
-        key = name, instance, tuple(columns)
+    def _of(self, name: str, instance: str, columns: tuple[str, ...]) -> Experience[Row]:
+        key = name, instance, columns
         if key not in self._experiences:
             graph = graph_of_rows(name, instance, columns)
             convert = partial(configurations_of_rows, columns)

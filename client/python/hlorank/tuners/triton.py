@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+from numpy.typing import ArrayLike
 from triton.runtime.autotuner import Autotuner, Config
 from triton.runtime.jit import JITFunction
 
+from hlorank.checks.arguments import instance
 from hlorank.tuners.proposals import Proposals, digest, result_of, row_of
 
 Prune = Callable[..., Sequence[Config]]
@@ -28,6 +31,7 @@ class Pruner(Proposals):
 
     def __call__(self, autotuner: Autotuner) -> Autotuner:
         """Sets what ``prune_configs_by["early_config_prune"]`` sets; one that is set runs first."""
+        instance(autotuner, Autotuner, "autotuner", "what triton.autotune returns, right below")
         earlier: Prune | None = autotuner.early_config_prune
 
         def prune(
@@ -54,7 +58,7 @@ class Pruner(Proposals):
         *,
         fn: JITFunction,
         key: Sequence[object],
-        configs_timings: Mapping[Config, float | Sequence[float]],
+        configs_timings: Mapping[Config, ArrayLike],
         **_: object,
     ) -> None:
         """Reports the times of a run; Triton calls it, with times in milliseconds.
@@ -62,10 +66,8 @@ class Pruner(Proposals):
         Each is the median and other quantiles, infinite if the kernel does not compile or needs
         more than the device has; times from Triton's own cache are known already, and count once.
         """
-        medians = {
-            config: times[0] if isinstance(times, Sequence) else times
-            for config, times in configs_timings.items()
-        }
+        # A `do_bench` of the kernel may return a number, or an array.
+        medians = {config: np.ravel(times)[0] for config, times in configs_timings.items()}
         measured = [(_row(config), result_of(time / 1e3)) for config, time in medians.items()]
         self.report(*_kernel(fn, key), measured)
 
@@ -83,5 +85,5 @@ def _kernel(function: JITFunction, key: Sequence[object]) -> tuple[str, str]:
 
 
 def _row(config: Config) -> dict[str, float]:
-    settings = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+    settings = ("num_warps", "num_stages", "num_ctas", "maxnreg", "ir_override")
     return row_of({**config.kwargs, **{name: getattr(config, name) for name in settings}})

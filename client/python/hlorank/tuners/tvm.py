@@ -18,7 +18,7 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.meta_schedule import MeasureCandidate, TuneContext
 from tvm.s_tir.meta_schedule.arg_info import ArgInfo
 from tvm.s_tir.meta_schedule.cost_model import CostModel as TvmCostModel
-from tvm.s_tir.meta_schedule.cost_model import PyCostModel
+from tvm.s_tir.meta_schedule.cost_model import PyCostModel, XGBModel
 from tvm.s_tir.meta_schedule.database import Database, TuningRecord
 from tvm.s_tir.meta_schedule.runner import RunnerResult
 from tvm.s_tir.meta_schedule.utils import shash2hex
@@ -26,6 +26,7 @@ from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 
 from hlorank import Client, ConfigFeatures, Experience, Fallback, Graph, Predicted
+from hlorank.checks.arguments import instance
 from hlorank.tuners.proposals import result_of
 from hlorank.tuners.tvm_trace import (
     AXES,
@@ -74,6 +75,9 @@ class CostModel(PyCostModel):
             is little known is measured, too; 0 for none.
         fallback: What predicts without the server; None for random numbers.
         seed: Seed of random numbers.
+
+    Raises:
+        ArgumentError: if ``fallback`` is no cost model, or needs a package that is not installed.
     """
 
     def __init__(
@@ -87,12 +91,16 @@ class CostModel(PyCostModel):
         seed: int = 0,
     ):
         super().__init__()
+        if fallback is not None:
+            instance(fallback, TvmCostModel, "fallback", "a cost model of MetaSchedule or None")
         others = "random numbers" if fallback is None else type(fallback).__name__
+        # TVM imports it in the first prediction.
+        needs = ["xgboost"] if isinstance(fallback, XGBModel) else []
         self._client = client
         self._options = {
             "other_targets": other_targets or (),
             "all_other_targets": other_targets is None,
-            "fallback": Fallback(f"{others} go on"),
+            "fallback": Fallback(f"{others} go on", needs=needs),
         }
         self._target = target
         self._exploration = exploration
@@ -125,7 +133,8 @@ class CostModel(PyCostModel):
         if self._fallback is not None:
             self._updates.append((context, candidates, results))
         columns = [columns_of(each.sch.trace) for each in candidates]
-        times = results_of(each.run_secs for each in results)
+        # A runner may have times of an attempt that failed in the end.
+        times = results_of(None if each.error_msg else each.run_secs for each in results)
         self._of(task_of(self._target, context.mod)).add(columns, times)
 
     def save(self, path: str) -> None:
@@ -162,13 +171,16 @@ class CostModel(PyCostModel):
 
 
 def report_database(client: Client, target: str, database: Database) -> int:
-    """Reports the records of a database of TVM, and returns how many there are.
+    """Reports the records of a database of TVM, and returns how many it has that were measured.
 
     Raises:
         RefusedError: if the server is away, or keeps no measurements.
     """
     tasks = defaultdict(list)
     for record in database.get_all_tuning_records():
+        # A record without times is a schedule that was never measured: failures have 1e10 seconds.
+        if not record.run_secs:
+            continue
         tasks[task_of(target, record.workload.mod)].append(record)
     for task, records in tasks.items():
         columns = [columns_of(each.trace) for each in records]

@@ -191,7 +191,7 @@ def columns_of(trace: Trace) -> np.ndarray:
 def results_of(run_seconds: Iterable[Sequence[float] | None]) -> list[Result]:
     """Returns the median of the times of each candidate, as TVM's own model takes it.
 
-    TVM has no times, or 1e10 seconds, for a failure, and does not say whether a candidate failed to
+    A failure has no times, or 1e9 or 1e10 seconds. TVM does not say whether a candidate failed to
     compile or to run.
     """
     medians = (np.median([float(one) for one in times]) if times else inf for times in run_seconds)

@@ -1,10 +1,11 @@
 """The adapter of Helion, with its real search. Times are injected, since there is no GPU."""
 
 import csv
+import json
 import warnings
 
 import pytest
-from servers import run_empty_server
+from servers import run_empty_server, run_server_that_keeps_nothing
 
 from hlorank import Client
 
@@ -135,6 +136,26 @@ def test_only_states_of_a_configuration_are_its_failures(tmp_path, measured):
         writer.writeheader()
         writer.writerows(rows)
     assert read_log(base) == [before]
+
+
+def test_times_of_several_inputs_are_not_those_of_one(store, tmp_path, measured):
+    from helion.runtime.settings import default_autotuner_fn
+
+    base = tmp_path / "log"
+    kernel = bound(default_autotuner_fn, autotune_log=str(base), autotune_log_details=True)
+    kernel.autotune(INPUTS, count=COUNT)
+    path = base.with_suffix(".meta.jsonl")
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps(record | {"input_shapes": f"[{record['input_shapes']}]"}))
+    with Client(store) as client:
+        Autotuner(client, "several inputs").report_log(kernel, base)
+        assert not client.list_measurements("several inputs").graphs
+
+
+def test_a_server_that_keeps_nothing_is_said_once(tmp_path, measured):
+    with run_server_that_keeps_nothing(tmp_path) as address, Client(address) as client:
+        bound(Autotuner(client, "off")).autotune(INPUTS, count=COUNT)
+    assert len(measured) == COUNT
 
 
 def test_a_killed_server_costs_one_warning(tmp_path, measured):

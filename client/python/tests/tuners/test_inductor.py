@@ -4,7 +4,7 @@ import warnings
 from itertools import product
 
 import pytest
-from servers import run_empty_server
+from servers import run_empty_server, run_server_that_keeps_nothing
 
 from hlorank import Client
 
@@ -84,6 +84,24 @@ def test_choices_that_inductor_skipped_are_no_failures(store):
         (graph,) = client.list_measurements("skipped").graphs
     assert len(graph.failures) == len(offered) - 5
     assert graph.failures.count("compile") == 2
+
+
+def test_after_the_last_choice_that_ran_only_the_first_failure_is_one(store):
+    offered = choices()[:8]
+    times = [milliseconds(each) for each in offered[:4]] + [float("inf")] * 4
+    times[1] = float("nan")
+    with Client(store) as client:
+        adapter = Choices(client, "CUDA is lost")
+        measured = dict(zip(offered, times, strict=True))
+        adapter.feedback(measured, "mm", offered[0].input_nodes, offered, dict, {})
+        (graph,) = client.list_measurements("CUDA is lost").graphs
+    assert sorted(map(str, graph.failures)) == ["None"] * 3 + ["compile"] * 2
+
+
+def test_a_server_that_keeps_nothing_is_said_once(tmp_path):
+    with run_server_that_keeps_nothing(tmp_path) as address, Client(address) as client:
+        adapter = Choices(client, "off")
+        assert [len(tune(adapter, size)) for size in (512, 1024)] == [len(choices())] * 2
 
 
 def test_a_choice_that_fails_is_not_kept(store):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from servers import REPOSITORY, run_empty_server
+from servers import REPOSITORY, run_empty_server, run_server_that_keeps_nothing
 
 from hlorank import ArgumentError, Client
 
@@ -151,7 +151,7 @@ def test_kernels_of_opencl_are_tuned_unchanged(client):
 def simulated(strategy, entries, **options):
     """Runs Kernel Tuner on a list of results of configurations, given by their values."""
     names = list(entries[0])[:-1]
-    values = {name: sorted({entry[name] for entry in entries}) for name in names}
+    values = {name: sorted({entry[name] for entry in entries}, key=str) for name in names}
     known = {",".join(str(entry[name]) for name in names): entry for entry in entries}
     cache = {
         "device_name": "a list",
@@ -203,6 +203,41 @@ def test_parameters_may_be_text_and_a_run_ends_when_all_is_measured(client):
     ]
     results, environment = simulated(Strategy(client, "text"), entries)
     assert len(results) == 9 and environment["best_config"]["time"] == 4
+
+
+def test_values_of_several_kinds_are_a_column(client):
+    entries = [
+        {"kind": kind, "tile": tile, "time": float(tile + len(str(kind)))}
+        for kind in (None, 1, "two", 2.5)
+        for tile in (1, 2, 4)
+    ]
+    results, environment = simulated(Strategy(client, "kinds"), entries)
+    assert len(results) == len(stored(client, "kinds")) == 12
+    assert environment["best_config"]["kind"] == 1
+
+
+def test_the_error_of_a_result_decides_and_not_its_time(client):
+    entries = [{"tile": 1 << place, "time": 1.0 + place} for place in range(4)]
+    entries[1]["verified"] = "RuntimeFailedConfig"
+    simulated(Strategy(client, "decides"), entries)
+    assert sorted(map(str, stored(client, "decides"))) == ["0.001", "0.003", "0.004", "crash"]
+
+
+@pytest.mark.parametrize("milliseconds", [-1.0, 0.0, math.inf, math.nan, 1e12])
+def test_what_cannot_be_a_run_time_fails_its_configuration_alone(milliseconds, client):
+    entries = [{"tile": 1 << place, "time": 1.0 + place} for place in range(3)]
+    entries[1]["time"] = milliseconds
+    results, _ = simulated(Strategy(client, f"odd {milliseconds}"), entries)
+    assert len(results) == 3
+    kept = stored(client, f"odd {milliseconds}")
+    assert sorted(map(str, kept)) == ["0.001", "0.003", "crash"]
+
+
+def test_a_server_that_keeps_nothing_is_said_once(tmp_path):
+    entries = [{"tile": tile, "time": float(tile)} for tile in range(1, 9)]
+    with run_server_that_keeps_nothing(tmp_path) as address, Client(address) as client:
+        results, _ = simulated(Strategy(client, "off"), entries)
+    assert len(results) == 8
 
 
 def test_another_kernel_name_or_instance_shares_no_measurements(client):

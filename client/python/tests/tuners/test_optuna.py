@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from servers import run_empty_server
+from servers import run_empty_server, run_server_that_keeps_nothing
 
 from hlorank import ArgumentError, Client
 
@@ -122,6 +122,60 @@ def test_categories_of_any_kind_are_columns(choices, client):
     [graph] = client.list_measurements(f"kinds {choices}").graphs
     rows = {tuple(row) for row in graph.configurations.values()[:, 0].tolist()}
     assert len(rows) == min(6, 2 * len(set(choices)))
+
+
+@pytest.mark.filterwarnings("ignore:Choices for a categorical distribution")
+@pytest.mark.parametrize(
+    "choices", [[math.nan, 1], [math.inf, 1.5], [10**40, 1], [(1, 2), "x"], [[1, 2], [3]]]
+)
+def test_categories_may_be_what_no_column_has(choices, client):
+    sampler = Sampler(
+        client,
+        f"odd {str(choices)[:20]}",
+        "k",
+        search_space={"kind": CategoricalDistribution(choices), "n": IntDistribution(0, 1)},
+    )
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(
+        lambda trial: 1.0 + (trial.suggest_categorical("kind", choices) == choices[1]), n_trials=3
+    )
+    assert len(study.trials) == 3
+
+
+@pytest.mark.parametrize("value", [-1.0, 0.0, math.inf, -math.inf, math.nan, 1e300, 1e9, None])
+def test_what_cannot_be_a_run_time_fails_that_trial_alone(value, client):
+    def seconds(trial):
+        tile = trial.suggest_int("tile", 0, 3)
+        return value if tile == 2 else 1.0 + tile
+
+    sampler = Sampler(client, f"odd {value}", "f", search_space={"tile": IntDistribution(0, 3)})
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(seconds, n_trials=5)
+    [graph] = client.list_measurements(f"odd {value}").graphs
+    assert sorted(graph.seconds.tolist()) == [0, 1, 2, 4]
+    assert sum(failure is not None for failure in graph.failures) == 1
+
+
+def test_trials_that_were_pruned_before_the_space_was_known_are_failures(client):
+    def seconds(trial):
+        tile = trial.suggest_int("tile", 0, 9)
+        trial.report(1e-3, 0)
+        if trial.number < 2:
+            raise optuna.TrialPruned
+        return 1.0 + tile
+
+    study = optuna.create_study(sampler=Sampler(client, "pruned first", "f", seed=1))
+    study.optimize(seconds, n_trials=4)
+    [graph] = client.list_measurements("pruned first").graphs
+    pruned = {trial.params["tile"] for trial in study.trials[:2]}
+    assert graph.failures.count("timeout") == len(pruned)
+    assert 1e-3 not in graph.seconds
+
+
+def test_a_server_that_keeps_nothing_is_said_once(tmp_path):
+    with run_server_that_keeps_nothing(tmp_path) as address, Client(address) as client:
+        study = optuna.create_study(sampler=Sampler(client, "off", "toy"))
+        study.optimize(objective, n_trials=4)
 
 
 def test_when_nothing_is_left_tpe_goes_on(client):

@@ -9,10 +9,11 @@ import sys
 import warnings
 from statistics import median
 
+import numpy as np
 import pytest
-from servers import run_empty_server
+from servers import run_empty_server, run_server_that_keeps_nothing
 
-from hlorank import Client
+from hlorank import ArgumentError, Client
 
 triton = pytest.importorskip("triton", reason="triton is not installed")
 
@@ -140,6 +141,42 @@ def test_a_failure_is_not_proposed_but_the_first_configuration_is_kept(store):
     assert best not in failing
     assert kept[0] == best
     assert [each for each in kept if each in failing] == [configs()[0]]
+
+
+@pytest.mark.parametrize("of", [np.array, tuple, lambda times: times[0]])
+def test_a_benchmark_of_the_kernel_may_return_any_kind_of_times(of, store):
+    timings = {each: of([milliseconds(each, 0)] * 3) for each in configs()}
+    timings |= {each: of([float("inf")] * 3) for each in configs()[:2]}
+    with Client(store) as client:
+        pruner = Pruner(client, f"times of {of}")
+        pruner.listener(fn=autotuner(0, []).fn, key=(100, "float32"), configs_timings=timings)
+        (graph,) = client.list_measurements(f"times of {of}").graphs
+    assert graph.failures.count("compile") == 2
+    assert graph.seconds.max() == max(milliseconds(each, 0) for each in configs()[2:]) / 1e3
+
+
+def test_configurations_may_leave_an_argument_to_its_default(store):
+    short = triton.Config({"block": 32})
+    listed = [*configs(), short, triton.Config({"block": 32}, ir_override="other.ttgir")]
+    arguments = {"x": Array(), "n": 100}
+    with Client(store) as client:
+        pruner = Pruner(client, "defaults", top_k=1)
+        tuner = pruner(autotuner(0, []))
+        assert tuner.early_config_prune(listed, arguments) == listed
+        timings = {each: [1.0] * 3 for each in listed} | {short: [0.01] * 3}
+        pruner.listener(fn=tuner.fn, key=(100, "float32"), configs_timings=timings)
+        assert tuner.early_config_prune(listed, arguments)[0] is short
+
+
+def test_only_what_autotune_returns_is_pruned():
+    with Client("127.0.0.1:1") as client, pytest.raises(ArgumentError, match="autotuner is"):
+        Pruner(client, "t")(autotuner(0, []).fn)
+
+
+def test_a_server_that_keeps_nothing_is_said_once(tmp_path):
+    with run_server_that_keeps_nothing(tmp_path) as address, Client(address) as client:
+        pruner = Pruner(client, "off")
+        assert [len(tune(pruner, seed)[0]) for seed in (0, 1)] == [len(configs())] * 2
 
 
 def test_an_earlier_prune_of_the_kernel_runs_first(store):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from servers import run_empty_server, run_process
+from servers import run_empty_server, run_process, run_server_that_keeps_nothing
 
 pytest.importorskip("tvm", reason="tvm is not installed")
 
@@ -21,7 +21,7 @@ from tvm.s_tir.meta_schedule.builder.local_builder import default_build
 from tvm.s_tir.meta_schedule.measure_callback import PyMeasureCallback
 from tvm.s_tir.meta_schedule.runner import RunnerResult
 
-from hlorank import Client
+from hlorank import ArgumentError, Client
 from hlorank.tuners.tvm import CostModel, add_known, report_database, task_of
 from hlorank.tuners.tvm_trace import COLUMNS, columns_of, kind_of
 
@@ -165,6 +165,55 @@ def test_records_of_tvm_become_measurements_once(store, tmp_path):
         assert len(imported) == 8
         report_database(client, "imported", database)
         assert seconds_of(client, "imported") == imported
+
+
+def test_an_error_decides_what_a_result_is_and_sentinels_are_no_times(store):
+    schedules = drawn(6)
+    measured = [
+        RunnerResult([1e-3], None),
+        RunnerResult([1e-9], "RPCRunner: the device is lost"),
+        RunnerResult(None, "LocalBuilder: error in code generation"),
+        RunnerResult([1e10], None),
+        RunnerResult([1e9], None),
+        RunnerResult([float("nan")], None),
+    ]
+    with Client(store) as client:
+        model = CostModel(client, "errors")
+        model.update(programs.context(programs.module()), candidates(schedules), measured)
+        name = task_of("errors", programs.module()).target
+        (graph,) = client.list_measurements(name).graphs
+    assert sorted(graph.seconds.tolist()) == [0] * 5 + [1e-3]
+    assert graph.failures.count("crash") == 5
+
+
+def test_a_record_that_was_never_measured_is_no_failure(store):
+    database = ms.database.MemoryDatabase()
+    workload = database.commit_workload(programs.module())
+    for schedule, times in zip(drawn(3), (None, [2e-3], [1e10]), strict=True):
+        record = ms.database.TuningRecord(schedule.trace, workload, times, programs.TARGET, [])
+        database.commit_tuning_record(record)
+    with Client(store) as client:
+        assert report_database(client, "a part", database) == 2
+        assert sorted(seconds_of(client, "a part")) == [0, 2e-3]
+
+
+def test_a_fallback_is_checked_when_the_cost_model_is_made(monkeypatch):
+    with Client("127.0.0.1:1") as client:
+        with pytest.raises(ArgumentError, match="fallback is 'xgb'"):
+            CostModel(client, "here", fallback="xgb")
+        monkeypatch.setitem(sys.modules, "xgboost", None)
+        with pytest.raises(ArgumentError, match="needs xgboost, which is not installed: pip"):
+            CostModel(client, "here", fallback=ms.cost_model.XGBModel())
+
+
+def test_a_server_that_keeps_nothing_is_said_once(tmp_path):
+    schedules = drawn(4)
+    context = programs.context(programs.module())
+    with run_server_that_keeps_nothing(tmp_path) as address, Client(address) as client:
+        model = CostModel(client, "off")
+        for _ in range(2):
+            model.predict(context, candidates(schedules))
+            model.update(context, candidates(schedules), results(schedules))
 
 
 @pytest.mark.parametrize("name", ["matmul", "softmax_mn"])

@@ -17,7 +17,7 @@ from hlorank.calls.aio.calls import AsyncCalls
 from hlorank.calls.fallback import Fallback
 from hlorank.calls.kept import Kept
 from hlorank.checks.arguments import instance, seconds, wrong
-from hlorank.checks.errors import HlorankError, InvalidRequestError
+from hlorank.checks.errors import HlorankError, InvalidRequestError, is_no_store
 from hlorank.configurations import Configurations
 from hlorank.configurations.adapt import Adapt, Result
 from hlorank.graphs.graph import Graph
@@ -29,7 +29,6 @@ Answer = TypeVar("Answer")
 
 _PAGES = 10
 """Maximum number of pages that are read of what earlier searches measured."""
-_OFF = "the server keeps no measurements: start it with --measurements, or nobody profits of these"
 
 
 class AsyncExperience(Generic[T]):
@@ -160,10 +159,7 @@ class AsyncExperience(Generic[T]):
             self._reported += measurements  # it would be refused again
         if self._fallback is None:
             return error
-        if self.kept.is_off:
-            self._fallback.warn(_OFF)
-        else:
-            self._fallback.lose(error)
+        self._fallback.lose(error)
         return None
 
     @property
@@ -324,6 +320,7 @@ class AsyncExperience(Generic[T]):
         try:
             return await call()
         except HlorankError as error:
-            self.is_lost = True
             self._fallback.lose(error)
+            self.kept.is_off = self.kept.is_off or is_no_store(error)
+            self.is_lost = not is_no_store(error)
             return None

@@ -18,7 +18,7 @@ from hlorank.calls.fallback import Fallback
 from hlorank.calls.kept import Kept
 from hlorank.calls.sync.calls import Calls
 from hlorank.checks.arguments import instance, seconds, wrong
-from hlorank.checks.errors import HlorankError, InvalidRequestError
+from hlorank.checks.errors import HlorankError, InvalidRequestError, is_no_store
 from hlorank.configurations import Configurations
 from hlorank.configurations.adapt import Adapt, Result
 from hlorank.graphs.graph import Graph
@@ -30,7 +30,6 @@ Answer = TypeVar("Answer")
 
 _PAGES = 10
 """Maximum number of pages that are read of what earlier searches measured."""
-_OFF = "the server keeps no measurements: start it with --measurements, or nobody profits of these"
 
 
 class Experience(Generic[T]):
@@ -161,10 +160,7 @@ class Experience(Generic[T]):
             self._reported += measurements  # it would be refused again
         if self._fallback is None:
             return error
-        if self.kept.is_off:
-            self._fallback.warn(_OFF)
-        else:
-            self._fallback.lose(error)
+        self._fallback.lose(error)
         return None
 
     @property
@@ -325,6 +321,7 @@ class Experience(Generic[T]):
         try:
             return call()
         except HlorankError as error:
-            self.is_lost = True
             self._fallback.lose(error)
+            self.kept.is_off = self.kept.is_off or is_no_store(error)
+            self.is_lost = not is_no_store(error)
             return None
