@@ -9,6 +9,7 @@ from pathlib import Path
 import grpc
 import numpy as np
 import pytest
+from library_words import assert_own_words
 from servers import DATA
 
 import hlorank
@@ -21,6 +22,7 @@ from hlorank import (
     Client,
     ClosedError,
     ConfigFeatures,
+    ConfigurationError,
     Experience,
     Fallback,
     Fusions,
@@ -35,6 +37,7 @@ from hlorank import (
     SpaceSearch,
     Tiles,
 )
+from hlorank.checks.arrays import array_of
 
 NOWHERE = "127.0.0.1:1"
 
@@ -316,3 +319,30 @@ def test_credentials_need_tls():
     credentials = grpc.ssl_channel_credentials()
     with pytest.raises(ArgumentError, match=r"connect to https://127\.0\.0\.1:1"):
         Client(f"http://{NOWHERE}", credentials=credentials)
+
+
+class OtherArray:
+    """An array of another library that does not become one of NumPy, and says why in its words."""
+
+    def __array__(self, *_, **__):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+
+class Tensor(OtherArray):
+    def detach(self):
+        return self
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([[1], [1, 2]], "its lists differ in length"),
+        (Tensor(), r"pass x\.detach\(\)\.cpu\(\)\.numpy\(\)"),
+        (OtherArray(), "does not convert to one; pass an array of NumPy"),
+        ([OtherArray()], "does not convert to one; pass an array of NumPy"),
+    ],
+)
+def test_what_is_no_array_says_what_it_is(values, words):
+    with pytest.raises(ConfigurationError, match=f"values is not an array: .*{words}") as refused:
+        array_of(values, "values", ConfigurationError)
+    assert_own_words(str(refused.value))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from fake_server import answered
+from library_words import assert_own_words
 from measured import form_of
 
 from hlorank import AnswerError, ConfigFeatures, Fusions, Layouts, Tiles
@@ -83,8 +84,9 @@ def changed(form, **fields):
     ],
 )
 def test_what_does_not_fit_is_an_error(batch):
-    with pytest.raises(AnswerError):
+    with pytest.raises(AnswerError) as refused:
         configurations_of(batch)
+    assert_own_words(str(refused.value))
 
 
 def test_an_entry_that_is_no_layout_is_an_error():

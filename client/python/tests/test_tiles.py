@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from library_words import assert_own_words
 from measured import form_of
 
 from hlorank import ConfigurationError, Tiles
@@ -87,14 +88,18 @@ def test_features_of_another_shape_are_refused(shape):
         ({"output_bounds": np.array([[2.0**63]])}, r"output_bounds\[0, 0\] is .*, which does not"),
         ({"output_bounds": [[1], [2, 1 << 63]]}, r"output_bounds\[2\] is .*, which does not"),
         ({"output_bounds": [[1 << 64]]}, "output_bounds has type object"),
-        ({"output_bounds": [[1], [2, [3]]]}, "output_bounds is not an array"),
+        ({"output_bounds": [[1], [2, [3]]]}, "output_bounds is not an array: its lists differ"),
         ({"output_bounds": [[[1]], [[2], [3]]]}, "output_bounds contains lists"),
-        ({"output_bounds": [[[1], [2, 3]], [[1], [2]]]}, "output_bounds is not an array"),
+        (
+            {"output_bounds": [[[1], [2, 3]], [[1], [2]]]},
+            "output_bounds is not an array: its lists differ",
+        ),
         ({"output_bounds": [1, 2]}, "output_bounds needs one list per configuration"),
         ({"output_bounds": 1}, "output_bounds needs one list per configuration"),
         ({"output_bounds": np.array(1)}, "output_bounds has shape"),
     ],
 )
 def test_what_is_no_batch_is_refused(bounds, message):
-    with pytest.raises(ConfigurationError, match=message):
+    with pytest.raises(ConfigurationError, match=message) as refused:
         Tiles(**bounds)
+    assert_own_words(str(refused.value))

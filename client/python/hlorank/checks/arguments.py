@@ -2,6 +2,7 @@
 
 import operator
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from math import isnan
@@ -33,7 +34,8 @@ def shown(value: object) -> str:
     if hasattr(value, "shape"):
         return f"{kind} of shape {list(value.shape)}"
     try:
-        text = " ".join(repr(value).split())
+        # Without addresses of memory, which say nothing and differ in every process.
+        text = re.sub(r" at 0x[0-9a-f]+", "", " ".join(repr(value).split()))
     except Exception:  # the caller's class may raise anything
         return f"a {kind}"
     text = f"{text[:_SHOWN]}…" if len(text) > _SHOWN else text

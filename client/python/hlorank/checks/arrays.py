@@ -5,17 +5,23 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hlorank.checks.arguments import shown
 from hlorank.checks.errors import ConfigurationError, GraphFileError
 
 Error = type[ConfigurationError] | type[GraphFileError]
 
 
 def array_of(values: ArrayLike, what: str, error: Error) -> np.ndarray:
-    """Returns an array; raises ``error`` about ``what`` if lists differ in length."""
+    """Returns an array; raises ``error`` about ``what`` if there is none."""
     try:
         return np.asarray(values)
     except Exception as problem:  # arrays of other libraries raise errors of many types
-        raise error(f"{what} is not an array: {problem}") from problem
+        reason = f"{shown(values)} does not convert to one; pass an array of NumPy"
+        if isinstance(values, list | tuple) and isinstance(problem, ValueError):
+            reason = "its lists differ in length"
+        elif hasattr(values, "detach"):
+            reason = "it is a tensor with gradients or on a device; pass x.detach().cpu().numpy()"
+        raise error(f"{what} is not an array: {reason}") from problem
 
 
 def finite_floats(values: ArrayLike, what: str, axes: tuple[str, ...], error: Error) -> np.ndarray:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hlorank.checks.errors import AnswerError
+from hlorank.checks.errors import AnswerError, ConfigurationError
 from hlorank.configurations import Configurations
 from hlorank.configurations.config_features import ConfigFeatures
 from hlorank.configurations.fusions import Fusions
@@ -44,7 +44,10 @@ def configurations_of(batch: ConfigBatch) -> Configurations:
             case "node_feature_configs":
                 return _config_features(batch.node_feature_configs)
     except (ValueError, IndexError) as error:
-        raise AnswerError(f"the server's configurations are unreadable: {error}") from error
+        # NumPy's own errors are of bytes and indices that do not fit the counts.
+        is_own = isinstance(error, ConfigurationError)
+        reason = error if is_own else "their lengths do not fit the counts"
+        raise AnswerError(f"the server's configurations are unreadable: {reason}") from error
     raise AnswerError(f"the server sent configurations in the form {form}")
 
 
@@ -100,10 +103,10 @@ def _changed_fusions(message: DeltaFusionConfigs) -> Fusions:
 
 
 def _changes(message: DeltaLayoutConfigs | DeltaFusionConfigs) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the configuration and the slot of each change. Raises ValueError."""
+    """Returns the configuration and the slot of each change."""
     counts, slots = (np.array(v, np.int64) for v in (message.change_counts, message.change_slots))
     if counts.sum() != len(slots):
-        raise ValueError(f"{len(slots)} changes do not fit the counts")
+        raise ConfigurationError(f"{len(slots)} changes do not fit the counts")
     return np.repeat(np.arange(len(counts)), counts), slots
 
 

@@ -147,7 +147,7 @@ def _counts(name: str, bounds: Sequence[Sequence[int]]) -> np.ndarray:
     try:
         return np.array([len(tile) for tile in bounds], np.int64)
     except Exception as error:  # the caller's sequence may raise anything
-        raise ConfigurationError(f"{name} needs one list per configuration: {error}") from error
+        raise ConfigurationError(f"{name} needs one list per configuration") from error
 
 
 def _lists_of_features(features: np.ndarray) -> _BoundLists:
