@@ -15,6 +15,29 @@ from hlorank_tune.xla.program import Program, drawn
 MLIR_SUFFIXES = (".mlir", ".stablehlo")
 _TYPES = {"f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16", "i1": "bool"}
 _TYPES |= {f"{sign}i{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+_FUNCTION = re.compile(r"\bfunc (?:public )?@([\w$.]+)\((.*?)\)\s*(?:->|attributes|\{)", re.S)
+"""A function, with its arguments."""
+_TYPE_OF = re.compile(r"%\w+: (.+?)(?=, %|$)", re.S)
+_OTHER_DIALECTS = (
+    (
+        "!torch.",
+        "a type of PyTorch's dialect, as in imports of PyTorch and ONNX for IREE",
+        "lower the program with torch-mlir-opt --torch-backend-to-stablehlo-backend-pipeline, or "
+        "export it with torch-xla",
+    ),
+    (
+        "!hal.",
+        "a type of IREE's own dialect, as in programs that IREE has imported",
+        "give the file that was imported",
+    ),
+    (
+        "!tf",
+        "a type of TensorFlow's dialect",
+        "export the program with experimental_get_compiler_ir(...)(stage='stablehlo') of a "
+        "tf.function(jit_compile=True)",
+    ),
+)
+"""What types begin with, what they are, and what to do with a program that has them."""
 _BYTECODE = b"ML\xefR"
 """Begins a module that MLIR wrote as bytecode."""
 
@@ -60,18 +83,17 @@ class StablehloProgram:
                 arrays of fixed shapes.
         """
         text = _text_of(path, file_content(path, "program"))
-        found = re.search(
-            r"func\.func (?:public )?@main\((.*?)\)\s*(?:->|attributes|\{)", text, re.S
-        )
-        if found is None:
-            others = re.findall(r"func\.func (?:public )?@([\w$.]+)", text)
+        _check_dialect(path, text)
+        functions = dict(_FUNCTION.findall(text))
+        if "main" not in functions:
+            others = list(functions)
             has = f", but {', '.join(others)}" if others else ""
             raise GraphFileError(
                 f"{path}: contains no function main, which is what is tuned{has}; rename the "
                 "function that the program enters"
             )
         random = np.random.default_rng(0)
-        types = [each.partition(" {")[0] for each in re.findall(r"%\w+: (.+?)(?=, %|$)", found[1])]
+        types = [each.partition(" {")[0] for each in _TYPE_OF.findall(functions["main"])]
         return cls(Path(path).stem, text, tuple(_drawn(path, kind, random) for kind in types))
 
 
@@ -84,13 +106,23 @@ def _text_of(path: str | PathLike[str], content: bytes) -> str:
     return decoded(content, path, GraphFileError)
 
 
+def _check_dialect(path: str | PathLike[str], text: str) -> None:
+    """Refuses programs that other importers wrote, whatever their entry point is."""
+    for entry, arguments in _FUNCTION.findall(text):
+        for kind in _TYPE_OF.findall(arguments):
+            for prefix, what, remedy in _OTHER_DIALECTS:
+                if kind.startswith(prefix):
+                    raise GraphFileError(
+                        f"{path}: {entry} takes {kind}, {what}; the tuner takes StableHLO: {remedy}"
+                    )
+
+
 def _drawn(path: str | PathLike[str], kind: str, random: np.random.Generator) -> np.ndarray:
     found = re.fullmatch(r"tensor<((?:\d+x)*)([a-z]\w*)>", kind)
-    if found is None and kind.startswith("!torch."):
+    if found is None and "?" in kind:
         raise GraphFileError(
-            f"{path}: main takes {kind}, a type of PyTorch's dialect, as in imports of PyTorch and "
-            "ONNX for IREE; the tuner takes StableHLO: lower the program with torch-mlir-opt "
-            "--torch-backend-to-stablehlo-backend-pipeline, or export it with torch-xla"
+            f"{path}: main takes {kind}, whose sizes are not known; export the program with fixed "
+            "shapes"
         )
     if found is None:
         raise GraphFileError(f"{path}: main takes {kind}, expected arrays of fixed shapes")
