@@ -15,7 +15,7 @@ import pytest
 from fake_server import fake_server
 from library_words import assert_own_words
 
-from hlorank import AnswerError, AsyncClient, Client, ClosedError, HlorankError
+from hlorank import AnswerError, AsyncClient, Client, ClosedError, HlorankError, UnsupportedError
 
 ANSWER = bytes(200)
 
@@ -229,3 +229,20 @@ def test_a_client_that_is_closed_during_a_call_says_so():
 def wait_for(state: Callable[[], object]) -> None:
     while not state():
         threading.Event().wait(0.01)
+
+
+def test_the_authorities_of_the_environment_are_trusted(here, tmp_path, monkeypatch):
+    (tmp_path / "own.crt").write_bytes(here.certificate)
+    (tmp_path / "0123abcd.0").write_bytes(here.certificate)
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    with tls_server(here) as address:
+        assert "is not trusted" in str(failed(f"https://{address}"))
+        for name, path in (("SSL_CERT_FILE", tmp_path / "own.crt"), ("SSL_CERT_DIR", tmp_path)):
+            with monkeypatch.context() as environment:
+                environment.setenv(name, str(path))
+                # The server has no methods: a connection is all that is asked for.
+                assert isinstance(failed(f"https://{address}"), UnsupportedError)
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.crt"))
+        with pytest.raises(HlorankError, match=r"missing.crt cannot be read: No such file"):
+            Client(f"https://{address}")

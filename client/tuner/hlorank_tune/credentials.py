@@ -7,6 +7,7 @@ import grpc
 
 from hlorank import HlorankError
 from hlorank.checks.files import file_content
+from hlorank.wire.address import authorities
 
 _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 _DER = b"\x30"
@@ -33,7 +34,7 @@ def channel_credentials(
                 "https://"
             )
         return None
-    trusted = authority and _certificates(authority)
+    trusted = _certificates(authority) if authority else authorities()
     if pair is None:
         return grpc.ssl_channel_credentials(trusted)
     certificate, key = pair

@@ -1,12 +1,16 @@
 """Addresses of servers, and what authenticates a client there."""
 
 import ipaddress
+import os
 import re
+import ssl
+from pathlib import Path
 
 import grpc
 
 from hlorank.checks.arguments import shown
 from hlorank.checks.errors import ArgumentError
+from hlorank.checks.files import file_content
 
 _NATIVE = ("unix", "unix-abstract", "dns", "ipv4", "ipv6", "vsock", "xds")
 """Schemes that gRPC resolves itself; their addresses are passed on as they are."""
@@ -103,10 +107,32 @@ def channel_credentials(
             "or None"
         )
     if address.lower().startswith("https://"):
-        return credentials or grpc.ssl_channel_credentials()
+        return credentials or grpc.ssl_channel_credentials(authorities())
     if credentials is not None and address.lower().startswith("http://"):
         raise ArgumentError(f"credentials need TLS: connect to https{address[4:]}")
     return credentials
+
+
+def authorities() -> bytes | None:
+    """Returns the certificates that are trusted by default, in PEM; None for gRPC's own choice.
+
+    They are those of the system, or of ``SSL_CERT_FILE`` or ``SSL_CERT_DIR``, as for the other
+    programs of a machine. gRPC would take a list of its own, which lacks an organization's
+    authority.
+
+    Raises:
+        MissingFileError: if a file of them cannot be read.
+    """
+    if os.environ.get("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"):
+        return None
+    system = ssl.get_default_verify_paths()
+    file = os.environ.get("SSL_CERT_FILE")
+    folder = os.environ.get("SSL_CERT_DIR")
+    if not file and not folder:
+        file, folder = system.cafile, system.capath
+    # The files of a folder have the hash of their subject as a name, and a number as an end.
+    files = [file] if file else sorted(Path(folder).glob("*.[0-9]")) if folder else []
+    return b"\n".join(file_content(each, "SSL_CERT_FILE") for each in files) or None
 
 
 def authorization(token: str | None) -> tuple[tuple[str, str], ...]:
