@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
-from threading import Lock
 from time import monotonic
 
 from hlorank.checks.arguments import number, several, text
@@ -58,10 +57,9 @@ class Fallback:
                     f"the fallback needs {package}, which is not installed: pip install {package}"
                 )
         self._pause = number(pause, "pause", "seconds")
-        self._turn = Lock()
         self._away_until = 0.0
-        self._warned: set[str] = set()
-        """The problems of which there was a warning"""
+        self._warned: dict[str, object] = {}
+        """The problems of which there was a warning, each with an object of its own"""
 
     @property
     def is_away(self) -> bool:
@@ -81,8 +79,7 @@ class Fallback:
 
     def _warn(self, problem: str, message: str) -> None:
         """Warns unless there was a warning of the problem."""
-        with self._turn:  # threads of a tuner fail together
-            is_first = problem not in self._warned
-            self._warned.add(problem)
-        if is_first:
+        # Threads of a tuner fail together, and one of them sets the object. A lock has no copy.
+        warning = object()
+        if self._warned.setdefault(problem, warning) is warning:
             warnings.warn(f"hlorank: {message}", stacklevel=5)

@@ -35,7 +35,11 @@ class BatchTooLongError(HlorankError, ValueError):
     """A batch that exceeds the maximum message length. The stream remains usable."""
 
     def __init__(self, found: int, limit: int):
-        super().__init__(
+        super().__init__(found, limit)
+
+    def __str__(self) -> str:
+        found, limit = self.args
+        return (
             f"the batch has {found} bytes, the maximum message length is {limit}; "
             "send several batches"
         )

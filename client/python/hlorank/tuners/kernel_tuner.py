@@ -13,6 +13,7 @@ from kernel_tuner.util import CompilationFailedConfig, InvalidConfig, StopCriter
 from hlorank import ArgumentError, Client, Fallback, Space, SpaceSearch
 from hlorank.spaces.space import Value
 from hlorank.tuners.proposals import column_of, result_of
+from hlorank.wire.transport import Connected
 
 _FALLBACK = "genetic_algorithm"
 """The strategy of Kernel Tuner that goes on if the server is away."""
@@ -26,7 +27,7 @@ Measured = dict[str, Any]
 """What Kernel Tuner keeps of a measurement: parameters, times, and an error if there was one"""
 
 
-class Strategy:
+class Strategy(Connected):
     """Searches a kernel's space by what a server knows of it.
 
     >>> strategy = Strategy(Client("127.0.0.1:7070"), target="this machine, gcc")

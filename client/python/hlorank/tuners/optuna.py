@@ -17,6 +17,7 @@ from optuna.trial import FrozenTrial, TrialState
 from hlorank import ArgumentError, Client, Fallback, Result, Space, SpaceSearch
 from hlorank.spaces.space import Value
 from hlorank.tuners.proposals import column_of, result_of
+from hlorank.wire.transport import Connected
 
 _COMBINATIONS = 10_000
 _VALUES = 64
@@ -30,7 +31,7 @@ Column = dict[float, Value]
 """The values of the space by those in Optuna's internal representation, which are numbers"""
 
 
-class Sampler(BaseSampler):
+class Sampler(Connected, BaseSampler):
     """Samples parameters by what a server knows of run times; the objective is seconds.
 
     >>> sampler = Sampler(Client("127.0.0.1:7070"), "this machine", "matmul")

@@ -14,6 +14,7 @@ from hlorank.configurations.adapt import LONGEST, SHORTEST, Adapt
 from hlorank.spaces.space import Value, is_finite
 from hlorank.wire import defaults
 from hlorank.wire.defaults import NAME_CHARACTERS, TARGET_BYTES
+from hlorank.wire.transport import Connected
 
 Row = Mapping[str, float]
 """A configuration as numbers, by the names of its parameters."""
@@ -96,7 +97,7 @@ def digest(source: str) -> str:
     return blake2b(source.encode(), digest_size=6).hexdigest()
 
 
-class Proposals:
+class Proposals(Connected):
     """Proposes the rows that are fastest by what was measured; threads may share one.
 
     Args:

@@ -3,6 +3,7 @@
 Records of TVM's databases are reported, too, and taken from what a server has measured.
 """
 
+import copyreg
 import json
 from collections import defaultdict
 from collections.abc import Sequence
@@ -43,6 +44,7 @@ from hlorank.tuners.tvm_trace import (
     results_of,
 )
 from hlorank.wire.defaults import TARGET_BYTES
+from hlorank.wire.transport import Connected
 
 
 class Task(NamedTuple):
@@ -168,6 +170,10 @@ class CostModel(PyCostModel):
         drawn = expected + self._exploration * deviations * noise
         scores: np.ndarray = np.exp(drawn.min() - drawn)
         return scores
+
+
+# Here, since TVM's decorator puts an object of its own around one of the class.
+copyreg.pickle(CostModel, Connected.__reduce__)
 
 
 def report_database(client: Client, target: str, database: Database) -> int:

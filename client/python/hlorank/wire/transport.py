@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import RLock as SyncLock
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, NoReturn, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 import grpc
@@ -23,12 +23,12 @@ import grpc.aio
 from google.protobuf.message import Message
 
 from hlorank.checks.arguments import message_size, seconds
-from hlorank.checks.errors import AnswerError, ClosedError, HlorankError
+from hlorank.checks.errors import AnswerError, ArgumentError, ClosedError, HlorankError
 from hlorank.wire.refusals import refused
 from hlorank.wire.situations import NO_MESSAGE
 
-__all__ = ["AsyncExchange", "AsyncLock", "AsyncTransport", "Channel", "Metadata", "Method"]
-__all__ += ["SyncExchange", "SyncLock", "SyncTransport"]
+__all__ = ["AsyncExchange", "AsyncLock", "AsyncTransport", "Channel", "Connected", "Metadata"]
+__all__ += ["Method", "SyncExchange", "SyncLock", "SyncTransport"]
 
 T = TypeVar("T")
 Response = TypeVar("Response", bound=Message)
@@ -38,6 +38,16 @@ Metadata = tuple[tuple[str, str | bytes], ...]
 
 _LONGEST_CONNECT = 86_400.0
 """Seconds of the longest attempt to connect."""
+
+
+class Connected:
+    """What has a connection, which neither a copy nor another process can use."""
+
+    def __reduce__(self) -> NoReturn:
+        raise ArgumentError(
+            f"a {type(self).__name__} has a connection, which has no copy: send a Space, a Graph "
+            "or configurations to other processes, and make a Client in each"
+        )
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import NoReturn, Self, TypeVar
+from typing import Self, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -43,7 +43,7 @@ from hlorank.graphs.graph import ROUTE_HEADER, Graph
 from hlorank.wire import defaults, messages
 from hlorank.wire.address import authorization, channel_credentials, host_and_port
 from hlorank.wire.retry import Attempts, Deadline, Retry
-from hlorank.wire.transport import AsyncTransport, Channel, Metadata, Method
+from hlorank.wire.transport import AsyncTransport, Channel, Connected, Metadata, Method
 
 T = TypeVar("T")
 Response = TypeVar("Response", bound=Message)
@@ -64,7 +64,7 @@ _MODEL = Method("ModelService/GetModel", messages.GetModelResponse)
 _COMPARE = Method("ModelService/CompareModels", messages.CompareModelsResponse)
 
 
-class AsyncCalls:
+class AsyncCalls(Connected):
     """A connection and its calls; ``AsyncClient`` adds the searches."""
 
     def __init__(
@@ -437,9 +437,6 @@ class AsyncCalls:
         trace: TracebackType | None,
     ) -> None:
         await self.close()
-
-    def __reduce__(self) -> NoReturn:
-        raise ArgumentError("a client has a connection, which has no copy: make one where you call")
 
     async def _ask_about(
         self,

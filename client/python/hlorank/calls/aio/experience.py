@@ -22,7 +22,7 @@ from hlorank.configurations import Configurations
 from hlorank.configurations.adapt import Adapt, Result
 from hlorank.graphs.graph import Graph
 from hlorank.wire import defaults
-from hlorank.wire.transport import AsyncLock
+from hlorank.wire.transport import AsyncLock, Connected
 
 T = TypeVar("T")
 Answer = TypeVar("Answer")
@@ -31,7 +31,7 @@ _PAGES = 10
 """Maximum number of pages that are read of what earlier searches measured."""
 
 
-class AsyncExperience(Generic[T]):
+class AsyncExperience(Connected, Generic[T]):
     """The measurements of one graph on a target, and what a server says about further candidates.
 
     Predictions learn from these measurements and from those that the server keeps of earlier

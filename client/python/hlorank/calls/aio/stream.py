@@ -22,13 +22,13 @@ from hlorank.wire.messages import (
     RankConfigsStreamRequest,
     RankConfigsStreamResponse,
 )
-from hlorank.wire.transport import AsyncExchange
+from hlorank.wire.transport import AsyncExchange, Connected
 from hlorank.wire.words import Task
 
 Exchange = AsyncExchange[RankConfigsStreamResponse]
 
 
-class AsyncRankStream:
+class AsyncRankStream(Connected):
     """A stream of batches to a server, and of their scores back.
 
     Take scores while you send: apart from what is in transit, the server reads a batch only after

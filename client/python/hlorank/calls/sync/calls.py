@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import NoReturn, Self, TypeVar
+from typing import Self, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -44,7 +44,7 @@ from hlorank.graphs.graph import ROUTE_HEADER, Graph
 from hlorank.wire import defaults, messages
 from hlorank.wire.address import authorization, channel_credentials, host_and_port
 from hlorank.wire.retry import Attempts, Deadline, Retry
-from hlorank.wire.transport import Channel, Metadata, Method, SyncTransport
+from hlorank.wire.transport import Channel, Connected, Metadata, Method, SyncTransport
 
 T = TypeVar("T")
 Response = TypeVar("Response", bound=Message)
@@ -65,7 +65,7 @@ _MODEL = Method("ModelService/GetModel", messages.GetModelResponse)
 _COMPARE = Method("ModelService/CompareModels", messages.CompareModelsResponse)
 
 
-class Calls:
+class Calls(Connected):
     """A connection and its calls; ``AsyncClient`` adds the searches."""
 
     def __init__(
@@ -438,9 +438,6 @@ class Calls:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-    def __reduce__(self) -> NoReturn:
-        raise ArgumentError("a client has a connection, which has no copy: make one where you call")
 
     def _ask_about(
         self,

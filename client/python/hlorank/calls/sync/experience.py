@@ -23,7 +23,7 @@ from hlorank.configurations import Configurations
 from hlorank.configurations.adapt import Adapt, Result
 from hlorank.graphs.graph import Graph
 from hlorank.wire import defaults
-from hlorank.wire.transport import SyncLock
+from hlorank.wire.transport import Connected, SyncLock
 
 T = TypeVar("T")
 Answer = TypeVar("Answer")
@@ -32,7 +32,7 @@ _PAGES = 10
 """Maximum number of pages that are read of what earlier searches measured."""
 
 
-class Experience(Generic[T]):
+class Experience(Connected, Generic[T]):
     """The measurements of one graph on a target, and what a server says about further candidates.
 
     Predictions learn from these measurements and from those that the server keeps of earlier

@@ -16,10 +16,10 @@ from hlorank.checks.arguments import instance, number, whole_number, wrong
 from hlorank.checks.errors import ArgumentError
 from hlorank.configurations.adapt import Result
 from hlorank.spaces.space import Configuration, Space, Value
-from hlorank.wire.transport import SyncLock
+from hlorank.wire.transport import Connected, SyncLock
 
 
-class SpaceSearch:
+class SpaceSearch(Connected):
     """The search for a fast configuration of a space; threads may share it.
 
     What is reported is kept by the server if it has a store, for later searches on this target, and

@@ -23,13 +23,13 @@ from hlorank.wire.messages import (
     RankConfigsStreamRequest,
     RankConfigsStreamResponse,
 )
-from hlorank.wire.transport import SyncExchange
+from hlorank.wire.transport import Connected, SyncExchange
 from hlorank.wire.words import Task
 
 Exchange = SyncExchange[RankConfigsStreamResponse]
 
 
-class RankStream:
+class RankStream(Connected):
     """A stream of batches to a server, and of their scores back.
 
     Take scores while you send: apart from what is in transit, the server reads a batch only after
