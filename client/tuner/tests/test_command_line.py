@@ -1,3 +1,4 @@
+import gzip
 import json
 import os
 import signal
@@ -215,10 +216,13 @@ def test_two_folders_make_one_report(script, capsys):
         ([DATA / "hlo/mlp_train.before_opt.features.npz"], "contains no HLO module"),
         ([DATA / "hlo/scalar_identity.before_opt.hlo_module.pb"], "no configurable layouts"),
         ([DATA / "README.md"], "XLA cannot parse the text"),
+        (["stable.hlo"], "the text is MLIR: tune StableHLO with hlorank-tune iree"),
+        (["several.hlo"], "has several HLO modules, of which one is tuned"),
+        (["compressed.pb"], "it is compressed: decompress it with gzip -d"),
         ([DATA], "directory"),
         (["broken.py:step"], "cannot be imported: SyntaxError"),
         (["raises.py:step"], "cannot be imported: ZeroDivisionError"),
-        (["broken.hlo"], "XLA cannot parse the text"),
+        (["broken.hlo"], "as an HLO module, line 3, column 19: it expects '=' in instruction"),
         (["report", "nowhere"], "nowhere/results.jsonl cannot be read"),
         (["SCRIPT:matmul", "--replay=nowhere"], "nowhere/results.jsonl cannot be read"),
         (["SCRIPT:matmul", "--without-model", "--out=SCRIPT"], "programs_to_tune.py"),
@@ -229,11 +233,16 @@ def test_what_cannot_begin_says_why_and_ends_with_1(script, capsys, arguments, w
     Path("broken.py").write_text("this is no Python")
     Path("raises.py").write_text("1 / 0")
     Path("broken.hlo").write_text("HloModule broken\n\nENTRY main { what }\n")
+    Path("stable.hlo").write_text("module @m { func.func @main() { return } }")
+    Path("several.hlo").write_text(2 * TEXT.read_text())
+    Path("compressed.pb").write_bytes(gzip.compress(MODULE.read_bytes()))
     given = [str(argument).replace("SCRIPT", str(script)) for argument in arguments]
     given = given if given[0] == "report" else ["xla", *given]
     code, out, err = run(capsys, *given)
     assert code == 1 and out == ""
     assert err.startswith("error: ") and words in err and "Traceback" not in err
+    if "imported" not in words:  # scripts of users raise errors of their own
+        assert_own_words(err.removeprefix("error: "))
 
 
 def test_a_folder_of_another_search_is_left_alone(script, capsys):

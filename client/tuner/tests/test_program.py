@@ -1,8 +1,13 @@
+import importlib.metadata
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 pytest.importorskip("jax", reason="jax is not installed")
 
+from library_words import assert_own_words
 from measured import read_graphs
 from programs import HASTE, product
 from servers import DATA
@@ -74,3 +79,20 @@ def test_a_function_is_traced_with_what_it_takes():
     program = Program.from_function(lambda tree, scale: tree["x"] * scale, {"x": np.arange(3)}, 2.5)
     assert [a.dtype.name for a in program.arguments] == ["int32", "float32"]
     assert product().name == "product"
+
+
+def test_a_jax_that_lacks_what_compiles_modules_is_named_with_what_to_do():
+    program = """
+import jax
+from jaxlib import _jax
+del _jax.CompileOptions
+from hlorank import HlorankError
+try:
+    import hlorank_tune.measure.execute
+except HlorankError as error:
+    print(error)
+"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout
+    version = importlib.metadata.version("jax")
+    assert said.startswith(f"jax {version} does not compile HLO modules as hlorank-tune knows it;")
+    assert_own_words(said)

@@ -15,11 +15,19 @@ from hlorank_tune.measure.schema import HloModuleProto, strip
 
 try:
     from jaxlib import _hlo, _jax
-except ImportError as error:
-    # Compiling an HLO module is no public part of jax.
+
+    _NEEDED = (
+        _hlo.HloModule.from_serialized_hlo_module_proto,
+        _hlo.XlaComputation,
+        _jax.mlir.xla_computation_to_mlir_module,
+        _jax.CompileOptions,
+        _jax.DeviceList,
+    )
+except (ImportError, AttributeError) as error:
+    # Compiling an HLO module is no public part of jax, so any version may lack one of these.
     raise HlorankError(
-        f"jax {jax.__version__} does not compile HLO modules as hlorank-tune knows it: {error}; "
-        "install another version, of which 0.10.2 was tried"
+        f"jax {jax.__version__} does not compile HLO modules as hlorank-tune knows it; install "
+        "another version, of which 0.10.2 was tried"
     ) from error
 
 
