@@ -3,37 +3,19 @@
 import asyncio
 import re
 import socket
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import grpc
 import pytest
 from fake_server import fake_server
 from library_words import assert_own_words
+from tls import Certificate, tls_server
 
 from hlorank import AnswerError, AsyncClient, Client, ClosedError, HlorankError, UnsupportedError
 
 ANSWER = bytes(200)
-
-
-class Certificate:
-    """A self-signed certificate in a folder."""
-
-    def __init__(self, folder: Path, host: str, days: int = 1):
-        key, request, certificate = (folder / f"{host}.{end}" for end in ("key", "csr", "crt"))
-        make = ["openssl", "req", "-new", "-newkey", "ec", "-nodes"]
-        make += ["-pkeyopt", "ec_paramgen_curve:P-256"]
-        make += ["-subj", f"/CN={host}", "-addext", f"subjectAltName=DNS:{host}"]
-        sign = f"openssl x509 -req -copy_extensions copy -days {days}".split()
-        sign += ["-in", request, "-signkey", key, "-out", certificate]
-        for command in ([*make, "-keyout", key, "-out", request], sign):
-            subprocess.run(command, check=True, capture_output=True)
-        self.key = key.read_bytes()
-        self.certificate = certificate.read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -49,19 +31,6 @@ def elsewhere(tmp_path_factory) -> Certificate:
 @pytest.fixture(scope="module")
 def expired(tmp_path_factory) -> Certificate:
     return Certificate(tmp_path_factory.mktemp("expired"), "localhost", days=-1)
-
-
-@contextmanager
-def tls_server(certificate: Certificate, authority: bytes | None = None) -> Iterator[str]:
-    pairs = [(certificate.key, certificate.certificate)]
-    credentials = grpc.ssl_server_credentials(pairs, authority, authority is not None)
-    server = grpc.server(ThreadPoolExecutor(1))
-    port = server.add_secure_port("localhost:0", credentials)
-    server.start()
-    try:
-        yield f"localhost:{port}"
-    finally:
-        server.stop(None)
 
 
 @contextmanager

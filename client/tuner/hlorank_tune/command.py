@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         extra = "" if is_report else command_of(given.command).EXTRA
         install = f"install it with pip install 'hlorank-tune{extra}'"
-        print(f"error: {error}; {install}", file=sys.stderr)
+        print(f"error: the package {error.name} is not installed: {install}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("stopped; the same command continues the search", file=sys.stderr)

@@ -16,6 +16,7 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 from library_words import assert_own_words
 from programs import hurry
 from servers import DATA, TOKEN, run_secured_server
+from tls import Certificate, tls_server
 
 from hlorank_tune.command import main
 from hlorank_tune.journal import RESULTS_FILE
@@ -161,6 +162,16 @@ def test_a_variable_without_a_value_is_not_set(script, capsys, monkeypatch):
         monkeypatch.setenv(f"HLORANK_{name}", "")
     arguments = ("--without-model", "--measurements=1")
     assert run(capsys, "xla", f"{script}:matmul", *arguments)[0] == 0
+
+
+def test_a_server_that_is_not_trusted_is_one_line_that_says_what_to_do(script, tmp_path):
+    with tls_server(Certificate(tmp_path, "localhost")) as address:
+        command = [sys.executable, "-m", "hlorank_tune", "xla", f"{script}:matmul"]
+        command += [f"--endpoint=https://{address}", "--out=out"]
+        ended = subprocess.run(command, capture_output=True, text=True)
+    (line,) = ended.stderr.splitlines()
+    assert "is not trusted; give its authority with" in line and "--ca FILE" in line
+    assert_own_words(line.removeprefix("error: "))
 
 
 @pytest.mark.parametrize("encoding", ["gbk", "ascii"])
