@@ -40,8 +40,10 @@ class Journal:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self.close()
-            message = f"{self._path} is in use by another search; choose another folder"
-            raise JournalError(message) from error
+            reason = "is in use by another search"
+            if not isinstance(error, BlockingIOError):
+                reason = f"cannot be locked on this file system: {error.strerror}"
+            raise JournalError(f"{self._path} {reason}; choose another folder") from error
         content = self._path.read_bytes()
         # A kill may leave an incomplete last line.
         if not content.endswith(b"\n"):

@@ -1,3 +1,4 @@
+import errno
 import json
 
 import pytest
@@ -135,3 +136,12 @@ def test_two_searches_do_not_write_one_file(tmp_path):
     first.close()
     assert reopened(tmp_path) == []
     assert json.loads(before) == {"run": RUN}
+
+
+def test_a_file_system_without_locks_is_told_from_another_search(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(JournalError, match="cannot be locked on this file system: No locks"):
+        Journal(tmp_path, RUN)
