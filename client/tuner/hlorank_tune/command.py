@@ -38,7 +38,7 @@ COMPILERS = {
 
 _CODES = """\
 exit codes: 0 the search is complete, 1 it failed, 2 wrong arguments, 130 stopped by Ctrl-C.
-The same command continues a stopped search.
+The same command continues a stopped search; with a larger budget, it continues one that ended, too.
 """
 
 _PLAIN = "hlorank-plain"

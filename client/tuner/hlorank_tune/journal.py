@@ -11,6 +11,8 @@ from hlorank import HlorankError
 from hlorank.checks.files import decoded, parsed
 
 RESULTS_FILE = "results.jsonl"
+_BUDGET = ("measurements", "seconds")
+"""What a run may have more of when it goes on; None is no limit."""
 
 
 class JournalError(HlorankError):
@@ -20,7 +22,8 @@ class JournalError(HlorankError):
 class Journal:
     """Appends rows to a results file, and returns the existing ones.
 
-    The first row describes the run. A file with results of another run is not changed.
+    The first row describes the run, and so does a later one, from where it goes on with a larger
+    budget. A file with results of another run is not changed.
     """
 
     def __init__(self, folder: Path, run: dict[str, Any]):
@@ -29,10 +32,12 @@ class Journal:
         """The folder of the results."""
         self._path = folder / RESULTS_FILE
         rows = list(read_rows(self._path)) if self._path.exists() else []
-        is_other = bool(rows) and rows[0].get("run") != run
+        old = next((row["run"] for row in reversed(rows) if "run" in row), None)
+        goes_on = _has_more(old, run)
+        is_other = bool(rows) and old != run and not goes_on
         is_without_results = len(rows) == 1 and "run" in rows[0]
         if is_other and not is_without_results:
-            raise JournalError(_refusal(folder, rows[0].get("run"), run))
+            raise JournalError(_refusal(folder, old, run))
         self.rows = rows[1:]
         """The rows that were written before a stopped run was continued."""
         self._file = self._path.open("a", encoding="utf-8")
@@ -53,6 +58,9 @@ class Journal:
             self._file.truncate(0)
         if is_other or not rows:
             self.write({"run": run})
+        elif goes_on:
+            self.rows.append({"run": run, "seconds": rows[-1].get("seconds", 0)})
+            self.write(self.rows[-1])
 
     def write(self, row: dict[str, Any]) -> None:
         """Appends a row and syncs it to the disk."""
@@ -83,6 +91,17 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
         if not isinstance(row, dict):
             raise JournalError(f"{path}, line {number} is no JSON object")
         yield row
+
+
+def _has_more(old: Any, new: dict[str, Any]) -> bool:
+    """Returns whether a run differs from an earlier one by a larger budget alone."""
+    if not isinstance(old, dict) or old == new or old | {k: new.get(k) for k in _BUDGET} != new:
+        return False
+    return all(
+        new[key] is None or (old[key] is not None and old[key] <= new[key])
+        for key in _BUDGET
+        if key in old
+    )
 
 
 _SHOWN = 3

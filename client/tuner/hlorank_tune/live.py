@@ -43,10 +43,12 @@ class LiveTable:
 
     def __call__(self, run: Run) -> None:
         """Shows the state of a run."""
-        self._run = run
         if self._version:
             self._print(f"what is found is for {self._version}")
             self._version = ""
+        if self._run is None and run.measurements and not run.is_complete:
+            self._print(f"goes on after {len(run.measurements)} measurements")
+        self._run = run
         new = run.measurements[self._printed :]
         self._printed = len(run.measurements)
         if self._live is not None:

@@ -79,7 +79,11 @@ class Run:
     def add(self, row: dict[str, Any]) -> None:
         """Adds a row of the results file."""
         self.seconds = row.get("seconds", self.seconds)
-        if "candidate" in row:
+        if "run" in row:
+            # It goes on with a larger budget, so the result is open again.
+            self.best = self.unmeasured = self.noise = self.kernels = None
+            self.parts, self.left_alone, self.reason = [], {}, ""
+        elif "candidate" in row:
             # A compiler with several subjects writes the last two; the others have one, once.
             measurement = Measurement(
                 len(self.measurements),
@@ -341,6 +345,7 @@ def read_run(folder: Path) -> tuple[dict[str, Any], Run]:
         described = ("program", "task", "with_model", "reference", "default", "default_name")
         run = Run(**{name: head[name] for name in described})
         for row in rows:
+            head = row.get("run", head)
             run.add(row)
     except (StopIteration, KeyError, TypeError) as error:
         raise JournalError(f"{folder / RESULTS_FILE} contains no results of a run") from error

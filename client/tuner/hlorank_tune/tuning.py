@@ -35,7 +35,8 @@ def search(
         compiler: The compiler with the program. Its processes are ended.
         server: An address such as ``127.0.0.1:7070``, or a client, for example with credentials;
             None searches without a model, by measurements alone.
-        out: Folder of the results. The same call continues a search that was stopped.
+        out: Folder of the results. The same call continues a search that was stopped, and with more
+            measurements or seconds also one that ended.
         settings: Limits; None for the compiler's defaults.
         model: For example ``layout-xla-cpu@3``; None for the compiler's, or the server's default.
         target: The name of hardware, compiler and flags under which the server keeps what is

@@ -87,6 +87,9 @@ def test_results_lie_where_the_program_says_and_the_report_beside_them(script, c
     assert again[0] == 0 and measured_rows(again[1]) == measured_rows(out), (
         "an ended search is shown again"
     )
+    code, more, _ = run(capsys, *arguments[:-1], "--measurements=4")
+    assert code == 0 and "goes on after 2 measurements" in more
+    assert measured_rows(more)[:2] == measured_rows(out) and len(measured_rows(more)) == 4
 
 
 def test_the_winner_is_measured_again(script, capsys):

@@ -89,6 +89,32 @@ def test_the_refusal_of_another_run_is_two_short_lines(written, changed, words):
     assert words in lines and len(lines) < 250 and lines.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "goes_on"),
+    [
+        ((4, 60.0), (5, 60.0), True),
+        ((4, 60.0), (5, 70.0), True),
+        ((4, 60.0), (4, None), True),
+        ((4, 60.0), (5, 50.0), False),
+        ((4, None), (5, 60.0), False),
+        ((4, 60.0), (3, 60.0), False),
+    ],
+)
+def test_a_run_goes_on_with_more_of_its_budget_and_not_with_less(tmp_path, before, after, goes_on):
+    old, new = (
+        RUN | {"measurements": count, "seconds": seconds} for count, seconds in (before, after)
+    )
+    journal = Journal(tmp_path, old)
+    journal.write({"predictions": 1, "seconds": 2.5})
+    journal.close()
+    if goes_on:
+        assert reopened(tmp_path, new)[1:] == [{"run": new, "seconds": 2.5}]
+        assert reopened(tmp_path, new)[1:] == [{"run": new, "seconds": 2.5}], "once"
+    else:
+        with pytest.raises(JournalError, match="different: "):
+            Journal(tmp_path, new)
+
+
 def test_a_run_without_results_gives_way_to_another(tmp_path):
     Journal(tmp_path, RUN).close()
     other = RUN | {"with_model": False}

@@ -203,6 +203,19 @@ def test_an_ended_search_is_read_and_nothing_is_run(tmp_path, monkeypatch):
     assert (tmp_path / RESULTS_FILE).read_bytes() == before
 
 
+@pytest.mark.parametrize("with_model", [True, False])
+def test_a_search_that_ended_goes_on_with_a_larger_budget(server, tmp_path, with_model):
+    address = server if with_model else None
+    first = tune(convnet(), address, tmp_path, short(measurements=3))
+    assert_ended(first, tmp_path, 3)
+    shown = []
+    run = tune(convnet(), address, tmp_path, short(measurements=6), listener=shown.append)
+    assert_ended(run, tmp_path, 6)
+    assert run.measurements[:3] == first.measurements and len(run.parts) == 3
+    assert read_run(tmp_path)[0]["measurements"] == 6
+    assert tune(convnet(), address, tmp_path, short(measurements=6)) == run
+
+
 SCRIPT = """
 import sys
 sys.path.insert(0, {here!r})
@@ -237,16 +250,18 @@ def lines_that_are_whole(path):
 
 
 def test_a_folder_of_other_settings_is_refused(tmp_path):
-    tune(convnet(), None, tmp_path, short(measurements=1))
+    tune(convnet(), None, tmp_path, short(measurements=2))
     before = (tmp_path / RESULTS_FILE).read_bytes()
     for changes, words in (
         ({"seed": 1}, "seed 0, not 1"),
-        ({"measurements": 2}, "measurements 1, not 2"),
+        ({"measurements": 1}, "measurements 2, not 1"),
+        ({"measurements": 3, "seed": 1}, "measurements 2, not 3, seed 0, not 1"),
+        ({"seconds": 1e6}, "seconds none, not 1000000"),
     ):
         with pytest.raises(JournalError, match=words):
-            tune(convnet(), None, tmp_path, short(**{"measurements": 1} | changes))
+            tune(convnet(), None, tmp_path, short(**{"measurements": 2} | changes))
     with pytest.raises(JournalError, match="it was of another program"):
-        tune(product(), None, tmp_path, short(measurements=1))
+        tune(product(), None, tmp_path, short(measurements=2))
     assert (tmp_path / RESULTS_FILE).read_bytes() == before
 
 

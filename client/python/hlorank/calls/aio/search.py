@@ -156,12 +156,13 @@ class AsyncSpaceSearch(Connected):
     ) -> tuple[dict[str, Value], float] | None:
         """Measures what is suggested, and returns the fastest configuration and its seconds.
 
-        Ctrl-C ends it after what was measured so far. It can be called again, and goes on. On a
-        terminal, a line says how far it is.
+        Ctrl-C ends it after what was measured so far. It can be called again, and goes on with what
+        was not measured yet. On a terminal, a line says how far it is.
 
         Args:
             measure: Returns the seconds of a configuration, or how it failed.
-            measurements: How many to make; fewer if no more are left.
+            measurements: How many to make, beside earlier ones; fewer if no more are left, or if
+                the server is away and there is a fallback.
         """
         total = whole_number(measurements, "measurements", least=1)
         if not callable(measure):
@@ -169,7 +170,10 @@ class AsyncSpaceSearch(Connected):
         with _progress(total) as show:
             try:
                 for made in range(1, total + 1):
-                    for configuration in await self.suggest():
+                    suggested = await self.suggest()
+                    if not suggested:
+                        break
+                    for configuration in suggested:
                         outcome = await measure(configuration)
                         if isinstance(outcome, str):
                             await self.report(configuration, failure=outcome)
