@@ -70,9 +70,11 @@ def _environment(program: str) -> dict[str, str]:
         defaults["HLORANK_MODELS"] = str(_INSTALLED / "models")
         # Turns off the telemetry of ONNX Runtime.
         defaults["ORT_DISABLE_TELEMETRY"] = "1"
-        if "HLORANK_ONNXRUNTIME" not in os.environ:
+        if not os.environ.get("HLORANK_ONNXRUNTIME"):
             defaults["HLORANK_ONNXRUNTIME"] = str(_onnxruntime())
-    return defaults | os.environ
+    # A variable that is set to nothing is not set.
+    given = {name: value for name, value in os.environ.items() if value or name not in defaults}
+    return defaults | given
 
 
 def _onnxruntime() -> Path:

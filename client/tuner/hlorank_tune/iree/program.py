@@ -1,5 +1,6 @@
 """Programs that IREE compiles: StableHLO with arguments."""
 
+import os
 import re
 from dataclasses import dataclass
 from hashlib import sha256
@@ -94,7 +95,9 @@ class StablehloProgram:
             )
         random = np.random.default_rng(0)
         types = [each.partition(" {")[0] for each in _TYPE_OF.findall(functions["main"])]
-        return cls(Path(path).stem, text, tuple(_drawn(path, kind, random) for kind in types))
+        # Names of files are bytes, and that of a program is text, which reports print.
+        name = os.fsencode(Path(path).stem).decode(errors="replace")
+        return cls(name, text, tuple(_drawn(path, kind, random) for kind in types))
 
 
 def _text_of(path: str | PathLike[str], content: bytes) -> str:

@@ -1,6 +1,7 @@
 """Whole searches for the tiles of a tiny program."""
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -270,6 +271,12 @@ def test_a_file_without_arrays_of_fixed_shapes_is_an_error(capsys, text, reason)
     assert code == 1 and re.search(reason, err) and "bad.mlir" in err
     code, _, err = run(capsys, "none.mlir", "--without-model")
     assert code == 1 and err == "error: none.mlir cannot be read: No such file or directory\n"
+
+
+def test_the_name_of_a_file_that_is_no_text_becomes_one():
+    path = os.fsdecode(b"step\xff.mlir")
+    Path(path).write_text(TEXT)
+    assert StablehloProgram.from_file(path).name == "step\ufffd"
 
 
 def test_options_that_do_not_apply_are_errors(capsys):
