@@ -16,6 +16,7 @@ from hlorank import (
     AsyncClient,
     Client,
     DeadlineError,
+    HandshakeError,
     OverloadedError,
     PreconditionError,
     RefusedError,
@@ -169,3 +170,8 @@ def test_a_call_without_a_deadline_is_retried_for_a_limited_time(monkeypatch):
     ):
         client.list_models()
     assert 2 <= len(server.calls) <= 4
+
+
+def test_a_handshake_that_cannot_succeed_is_not_tried_again():
+    error = HandshakeError(grpc.StatusCode.UNAVAILABLE, "")
+    assert Retry().pause(error, 0) is None

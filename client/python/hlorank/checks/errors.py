@@ -107,6 +107,10 @@ class UnavailableError(RefusedError):
     """UNAVAILABLE: no server can be reached, or it is shutting down."""
 
 
+class HandshakeError(UnavailableError):
+    """UNAVAILABLE: certificates or the scheme do not fit, which no retry changes."""
+
+
 class DeadlineError(RefusedError):
     """DEADLINE_EXCEEDED: the call exceeded its ``timeout``."""
 

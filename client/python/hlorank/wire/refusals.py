@@ -39,12 +39,14 @@ def refused(error: Any, address: str, has_tls: bool) -> HlorankError:
     violations = details["BadRequest"].field_violations if "BadRequest" in details else ()
     code = error.code()
     message = error.details() or ""
+    kind = _ERROR_OF_CODE.get(code, RefusedError)
     if info is None:
         situation, message = situation_of(code, message, address, has_tls)
-        if situation.error is not None:
+        if situation.error is not None and not issubclass(situation.error, RefusedError):
             return situation.error(message)
         code = situation.code or code
-    return _ERROR_OF_CODE.get(code, RefusedError)(
+        kind = situation.error or _ERROR_OF_CODE.get(code, RefusedError)
+    return kind(
         code,
         message,
         reason=info.reason if info else None,

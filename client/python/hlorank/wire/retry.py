@@ -11,7 +11,13 @@ from dataclasses import dataclass
 
 import grpc
 
-from hlorank.checks.errors import DeadlineError, OverloadedError, RefusedError, UnavailableError
+from hlorank.checks.errors import (
+    DeadlineError,
+    HandshakeError,
+    OverloadedError,
+    RefusedError,
+    UnavailableError,
+)
 from hlorank.wire import defaults
 
 
@@ -48,6 +54,8 @@ class Retry:
         # Random extra time, so that clients that were rejected together do not retry together.
         spread = random.uniform(1.0, 1.5)
         match error:
+            case HandshakeError():
+                return None
             case UnavailableError():
                 own = min(
                     defaults.FIRST_PAUSE * float(1 << min(retries, 32)), defaults.LONGEST_PAUSE

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import grpc
 
-from hlorank.checks.errors import AnswerError, ClosedError, HlorankError
+from hlorank.checks.errors import AnswerError, ClosedError, HandshakeError, HlorankError
 
 _OTHER_PROGRAM = (
     "what answers at {address} is no server of hlorank, or one that is older than this client, or "
@@ -50,30 +50,36 @@ _SITUATIONS = (
         "WRONG_VERSION_NUMBER",
         "the server at {address} does not use TLS: begin the address with http://, without "
         "certificates",
+        error=HandshakeError,
     ),
     Situation(
         "certificate has expired",
         "the certificate of the server at {address} has expired: renew it at the server",
+        error=HandshakeError,
     ),
     Situation(
         "certificate is not yet valid",
         "the certificate of the server at {address} is not valid yet: compare the clocks of both "
         "machines",
+        error=HandshakeError,
     ),
     Situation(
         "Hostname Verification",
         "the certificate of the server at {address} is for another host: connect to a name that "
         "the certificate has",
+        error=HandshakeError,
     ),
     Situation(
         "CERTIFICATE_VERIFY_FAILED",
         "the certificate of the server at {address} is not trusted; give its authority with "
         "credentials=grpc.ssl_channel_credentials(AUTHORITY), or with --ca FILE to a command",
+        error=HandshakeError,
     ),
     Situation(
         "security handshaker",
         "the credentials for {address} cannot be used: give grpc.ssl_channel_credentials the "
         "content of PEM files: an authority, a key without password, and its certificate",
+        error=HandshakeError,
     ),
     Situation(
         "failed to connect.*(Socket closed|reset by peer|Handshake)",
