@@ -130,10 +130,11 @@ def _add_server(one: argparse.ArgumentParser) -> None:
     add = one.add_argument
     add(
         "--endpoint",
-        type=values.of_variable("HLORANK_ENDPOINT", values.address),
+        type=values.of_variable("HLORANK_ENDPOINT", values.addresses),
         default=os.environ.get("HLORANK_ENDPOINT") or "127.0.0.1:7070",
         metavar="ADDRESS",
-        help="address of the hlorank server (HLORANK_ENDPOINT; default: %(default)s)",
+        help="address of the hlorank server, or of replicas with commas between them, of which the "
+        "first that answers is asked (HLORANK_ENDPOINT; default: %(default)s)",
     )
     add(
         "--ca",
@@ -224,8 +225,13 @@ def _client(given: argparse.Namespace) -> Client:
         authorization(token)
     except ArgumentError as error:
         raise HlorankError(f"{given.token_file or 'HLORANK_TOKEN'}: {error}") from error
-    credentials = channel_credentials(given.endpoint, given.ca, given.certificate)
-    return server.Client(given.endpoint, credentials=credentials, token=token)
+    for number, endpoint in enumerate(given.endpoint, 1):
+        credentials = channel_credentials(endpoint, given.ca, given.certificate)
+        client = server.Client(endpoint, credentials=credentials, token=token)
+        if number == len(given.endpoint) or server.absence(client) is None:
+            break
+        client.close()
+    return client
 
 
 def _tune(given: argparse.Namespace) -> int:

@@ -63,6 +63,18 @@ def server_error(error: HlorankError) -> ServerError:
     )
 
 
+def absence(client: Client) -> HlorankError | None:
+    """Returns the error of a server that does not answer within five seconds; None if it does."""
+    try:
+        client.list_models(timeout=_SECONDS)
+    except (UnavailableError, DeadlineError) as error:
+        return error
+    except HlorankError:
+        # There is a server; the first prediction shows whether the error matters.
+        pass
+    return None
+
+
 @contextmanager
 def connected(server: str | Client | None) -> Iterator[Client | None]:
     """Yields a client of a server that answers; one that the caller passed stays open.
@@ -74,13 +86,9 @@ def connected(server: str | Client | None) -> Iterator[Client | None]:
         yield None
         return
     with Client(server) if isinstance(server, str) else nullcontext(server) as client:
-        try:
-            client.list_models(timeout=_SECONDS)
-        except (UnavailableError, DeadlineError) as error:
+        error = absence(client)
+        if error is not None:
             raise server_error(error) from error
-        except HlorankError:
-            # There is a server; the first prediction shows whether the error matters.
-            pass
         yield client
 
 

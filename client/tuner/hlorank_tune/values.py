@@ -46,10 +46,12 @@ def minutes(text: str) -> float:
     return _checked(lambda: duration(text, bare="min")) / 60
 
 
-def address(text: str) -> str:
-    """Reads the address of a server."""
-    _checked(lambda: read_address(text))
-    return text
+def addresses(text: str) -> list[str]:
+    """Reads the address of a server, or those of replicas with commas between them."""
+    given = text.split(",")
+    for each in given:
+        _checked(lambda each=each: read_address(each))
+    return given
 
 
 def model(text: str) -> str:

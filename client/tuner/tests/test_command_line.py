@@ -13,6 +13,7 @@ pytest.importorskip("jax", reason="jax is not installed")
 pytest.importorskip("rich", reason="rich is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
+from fake_server import fake_server
 from library_words import assert_own_words
 from programs import hurry
 from servers import DATA, TOKEN, run_secured_server
@@ -111,6 +112,13 @@ def test_a_server_that_is_not_there_is_an_error_before_anything_is_measured(scri
     assert not Path("out/worker.log").exists() and not Path("out/report.md").exists()
     again = ("xla", f"{script}:matmul", "--measurements=2", "--out=out", "--without-model")
     assert run(capsys, *again)[0] == 0, "what failed left nothing that is in the way"
+
+
+def test_the_first_replica_that_answers_is_asked(script, capsys, monkeypatch):
+    with fake_server(b"") as replica:
+        monkeypatch.setenv("HLORANK_ENDPOINT", f"127.0.0.1:1,http://{replica.address},127.0.0.1:2")
+        code, _, err = run(capsys, "xla", f"{script}:matmul", "--out=out")
+    assert code == 1 and "nothing listens" not in err and replica.calls
 
 
 def test_a_server_with_tokens_and_tls_is_asked_as_hlorank_asks_it(

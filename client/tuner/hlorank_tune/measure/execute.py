@@ -27,7 +27,7 @@ except (ImportError, AttributeError) as error:
     # Compiling an HLO module is no public part of jax, so any version may lack one of these.
     raise HlorankError(
         f"jax {jax.__version__} does not compile HLO modules as hlorank-tune knows it; install "
-        "another version, of which 0.10.2 was tried"
+        "another version, of which 0.10.2 and 0.12.0 were tried"
     ) from error
 
 
