@@ -44,8 +44,8 @@ const TASK_HINT: &str = "TASK_TILE for a kernel, TASK_LAYOUT for a module whose 
                          before fusion";
 
 const CONFIGS_HINT: &str = "set layout_configs, packed_layout_configs, delta_layout_configs, tile_configs, \
-                            packed_tile_configs, fusion_configs, packed_fusion_configs, delta_fusion_configs or \
-                            node_feature_configs";
+                            packed_tile_configs, fusion_configs, packed_fusion_configs, delta_fusion_configs, \
+                            node_feature_configs or parameter_configs";
 
 /// The field that names other targets to learn from.
 const OTHER_TARGETS: &str = "adapt.other_targets";
@@ -306,4 +306,28 @@ pub(super) fn check_maximum(
         return Err(ServiceError::invalid(field, found.to_string(), expected));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use prost_reflect::DescriptorPool;
+
+    use super::*;
+
+    #[test]
+    fn a_hint_names_every_form_of_the_wire() {
+        let pool = DescriptorPool::decode(hlorank_proto::FILE_DESCRIPTOR_SET).unwrap();
+        for (message, hint) in [("ConfigBatch", CONFIGS_HINT), ("Graph", GRAPH_HINT)] {
+            let named: Vec<&str> = hint.split([' ', ',']).collect();
+            let message = pool
+                .get_message_by_name(&format!("hlorank.v1.{message}"))
+                .unwrap();
+            for form in message
+                .oneofs()
+                .flat_map(|oneof| oneof.fields().collect::<Vec<_>>())
+            {
+                assert!(named.contains(&form.name()), "{} is missing", form.name());
+            }
+        }
+    }
 }
