@@ -129,6 +129,31 @@ def test_secrets_are_mounted_where_the_server_reads_them(render):
 
 
 @needs_helm
+def test_measurements_are_kept_in_a_database_whose_address_is_a_secret(render):
+    deployment = render("measurements: {existingSecret: address}")["Deployment/hlorank"]
+    [kept] = [v for v in container(deployment)["env"] if v["name"] == "HLORANK_MEASUREMENTS"]
+    assert kept["valueFrom"] == {"secretKeyRef": {"name": "address", "key": "database"}}
+    with pytest.raises(ValueError, match="exclude each other"):
+        render("measurements: {existingSecret: address, existingClaim: kept}")
+
+
+@needs_helm
+def test_measurements_are_kept_in_a_volume_of_one_server(render):
+    one = "autoscaling: {enabled: false}\nreplicas: 1\n"
+    objects = render(one + "measurements: {existingClaim: kept}")
+    deployment = objects["Deployment/hlorank"]
+    [volume] = pod(objects)["volumes"]
+    assert volume["persistentVolumeClaim"] == {"claimName": "kept"}
+    [mount] = container(deployment)["volumeMounts"]
+    assert mount["name"] == volume["name"]
+    file = Path(environment(deployment)["HLORANK_MEASUREMENTS"])
+    assert str(file.parent) == mount["mountPath"]
+    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
+    with pytest.raises(ValueError, match="each server needs a file of its own"):
+        render("measurements: {existingClaim: kept}")
+
+
+@needs_helm
 def test_grace_grows_with_the_drain(render):
     objects = render("{drainSeconds: 120, preStopSeconds: 20}")
     assert pod(objects)["terminationGracePeriodSeconds"] > 140

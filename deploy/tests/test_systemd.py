@@ -39,8 +39,10 @@ def test_stopping_leaves_time_for_the_drain():
     assert float(stop) > float(server_settings()["HLORANK_DRAIN_SECONDS"])
 
 
-def test_the_server_may_write_the_model_folder_alone():
-    [folder] = assignments("StateDirectory")
+def test_the_server_may_write_the_model_folder_and_that_of_measurements_alone():
+    folder, measurements = assignments("StateDirectory")[0].split()
+    file = f"HLORANK_MEASUREMENTS=/var/lib/{measurements}/measurements"
+    assert file in UNIT.read_text() and file in (DEPLOY / "README.md").read_text()
     [models] = [v for v in assignments("Environment") if v.startswith("HLORANK_MODELS=")]
     assert models == f"HLORANK_MODELS=/var/lib/{folder}"
     assert assignments("ProtectSystem") == ["strict"]

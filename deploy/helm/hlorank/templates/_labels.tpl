@@ -29,5 +29,13 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- if and .Values.tls.clientCaSecret (not .Values.tls.existingSecret) }}
 {{- fail "tls.clientCaSecret needs tls.existingSecret" }}
 {{- end }}
-{{- if or (include "hlorank.volume" .) .Values.tls.existingSecret .Values.tokens.existingSecret }}yes{{ end }}
+{{- with .Values.measurements }}
+{{- if and .existingSecret .existingClaim }}
+{{- fail "measurements.existingSecret and measurements.existingClaim exclude each other" }}
+{{- end }}
+{{- if and .existingClaim (or $.Values.autoscaling.enabled (ne (int $.Values.replicas) 1)) }}
+{{- fail "measurements.existingClaim needs autoscaling.enabled=false and replicas=1: each server needs a file of its own" }}
+{{- end }}
+{{- end }}
+{{- if or (include "hlorank.volume" .) .Values.tls.existingSecret .Values.tokens.existingSecret .Values.measurements.existingClaim }}yes{{ end }}
 {{- end }}
