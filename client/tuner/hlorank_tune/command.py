@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except OSError as error:
-        reason = error.strerror or type(error).__name__
+        reason = error.strerror or "an operation failed"
         print(f"error: {error.filename or 'the system'}: {reason}", file=sys.stderr)
         return 1
     except ModuleNotFoundError as error:

@@ -162,7 +162,7 @@ def message_size(value: object, what: str) -> int:
 def _of_text(value: str, what: str, read: Callable[[str], T]) -> T:
     try:
         return read(value)
-    except ValueError as error:
+    except ArgumentError as error:
         raise ArgumentError(f"{what}: {error}") from error
 
 
