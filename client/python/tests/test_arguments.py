@@ -38,6 +38,7 @@ from hlorank import (
     Tiles,
 )
 from hlorank.checks.arrays import array_of
+from hlorank.tuners.proposals import Proposals
 
 NOWHERE = "127.0.0.1:1"
 
@@ -273,6 +274,24 @@ def test_every_constructor_of_the_package_is_in_this_test():
         (lambda: Adapt("a", [[1]]), "configurations is"),
         (lambda: Adapt("a", failures=["wrong"]), "the failure is 'wrong', expected one of comp"),
         (lambda: ModelReference("a", "1"), "version is '1', expected a whole number"),
+        *(
+            (partial(CLIENT().suggest, GRAPH, TILES, count=count), f"count is {count}")
+            for count in (0, -1, 65, True, 1.0, np.float32(1))
+        ),
+        (lambda: CLIENT().get_model("a", 0), "version is 0"),
+        (lambda: CLIENT().search(SPACE, ""), "target is ''"),
+        (lambda: CLIENT().search(**SEARCH).suggest(0), "count is 0"),
+        (lambda: CLIENT().search(**SEARCH).report(0, 0), "seconds is 0"),
+        (lambda: CLIENT().search(**SEARCH).report(0, True), "seconds is True"),
+        (lambda: CLIENT().search(**SEARCH).report(0, np.float32(0)), r"seconds is 0\.0 \(float32"),
+        (lambda: CLIENT().search(**SEARCH).run(len, 0), "measurements is 0"),
+        (lambda: CLIENT().search(**SEARCH).run(len, 2.0), r"measurements is 2\.0"),
+        (lambda: Client(NOWHERE, connect_timeout=0), "connect_timeout is 0"),
+        (lambda: Fallback("TPE goes on", pause=-1), "pause is -1"),
+        (lambda: Fallback("TPE goes on", needs="numpy"), "needs is 'numpy'"),
+        (lambda: Result(1.0, repeats=0), "repeats is 0"),
+        (lambda: Proposals(CLIENT(), "a board", top_k=True), "top_k is True"),
+        (lambda: Proposals(CLIENT(), ""), "target is ''"),
     ],
 )
 def test_the_error_names_the_argument_its_value_and_what_is_expected(call, message):
@@ -290,7 +309,13 @@ def test_a_file_that_does_not_exist_is_named_where_the_caller_names_it(tmp_path)
 
 
 def test_numbers_and_times_may_be_numpy_scalars_or_text_with_units():
-    client = Client(NOWHERE, timeout="500ms", message_bytes="4MiB", retries=np.int64(0))
+    client = Client(
+        NOWHERE,
+        connect_timeout=np.int64(1),
+        timeout="500ms",
+        message_bytes="4MiB",
+        retries=np.int64(0),
+    )
     assert client._timeout == 0.5 and client._message_bytes == 4 << 20
     for timeout in (np.float32(0.5), np.int64(1), "1", "0.5s"):
         with pytest.raises(hlorank.UnavailableError):

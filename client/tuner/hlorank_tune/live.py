@@ -46,8 +46,8 @@ class LiveTable:
         if self._version:
             self._print(f"what is found is for {self._version}")
             self._version = ""
-        if self._run is None and run.measurements and not run.is_complete:
-            self._print(f"goes on after {len(run.measurements)} measurements")
+        if self._run is None and run.earlier and not run.is_complete:
+            self._print(f"goes on after {run.earlier} measurements")
         self._run = run
         new = run.measurements[self._printed :]
         self._printed = len(run.measurements)

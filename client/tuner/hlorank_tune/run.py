@@ -51,6 +51,8 @@ class Run:
     phase: str = field(default="", compare=False)
     """What the search does now."""
     measurements: list[Measurement] = field(default_factory=list)
+    earlier: int = field(default=0, compare=False)
+    """Number of the measurements of earlier processes, after which this one goes on."""
     predictions: int = 0
     errors: list[str] = field(default_factory=list)
     """Errors of the steps that ran without the model."""
@@ -277,6 +279,7 @@ class Progress:
         """Seconds that earlier processes took."""
         for number, row in enumerate(journal.rows, 2):
             self.spent = max(self.spent, self._add_earlier(number, row))
+        run.earlier = len(run.measurements)
 
     def _add_earlier(self, number: int, row: dict[str, Any]) -> float:
         """Adds a row of line ``number``, and returns the seconds until then."""

@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from hlorank import Configurations, Graph, HlorankError
+from hlorank.checks.arguments import U64, number, whole_number, wrong
 from hlorank_tune.measure.host import Measured
 
 MEASURED = "measured"
@@ -71,7 +72,8 @@ class Settings:
 
     with_model: bool = True
     measurements: int = 24
-    """Maximum number of measured candidates of a subject; a compiler says which of them count."""
+    """Maximum number of measured candidates of a subject; a compiler says which of them count. With
+    0, only the program and the default are measured."""
     seconds: float | None = None
     """Maximum duration, the confirmation included; None for no limit."""
     predictions: int = 2048
@@ -79,6 +81,16 @@ class Settings:
     top_k: int = 4
     """Best of those, which are measured in a round."""
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuses what a search could not end with. Raises ArgumentError."""
+        whole_number(self.measurements, "measurements")
+        whole_number(self.predictions, "predictions", 1)
+        whole_number(self.top_k, "top_k", 1)
+        whole_number(self.seed, "seed", most=U64)
+        expected = "seconds from 0, or None"
+        if self.seconds is not None and number(self.seconds, "seconds", expected) < 0:
+            raise wrong("seconds", self.seconds, expected)
 
 
 C = TypeVar("C")

@@ -3,6 +3,8 @@ import json
 
 import pytest
 
+from hlorank import ArgumentError
+from hlorank_tune import Settings
 from hlorank_tune.journal import RESULTS_FILE, Journal, JournalError, read_rows
 
 RUN = {"program": "step", "seed": 0, "model": None}
@@ -113,6 +115,25 @@ def test_a_run_goes_on_with_more_of_its_budget_and_not_with_less(tmp_path, befor
     else:
         with pytest.raises(JournalError, match="different: "):
             Journal(tmp_path, new)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"top_k": 0}, "top_k is 0"),
+        ({"top_k": True}, "top_k is True"),
+        ({"measurements": -1}, "measurements is -1"),
+        ({"measurements": 8.0}, r"measurements is 8\.0"),
+        ({"predictions": 0}, "predictions is 0"),
+        ({"seconds": -1}, "seconds is -1"),
+        ({"seconds": "60s"}, "seconds is '60s'"),
+        ({"seconds": float("nan")}, "seconds is nan"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+)
+def test_settings_that_no_search_could_end_with_are_refused_by_name(wrong, words):
+    with pytest.raises(ArgumentError, match=words):
+        Settings(**wrong)
 
 
 def test_a_run_without_results_gives_way_to_another(tmp_path):

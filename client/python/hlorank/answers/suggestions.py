@@ -14,7 +14,7 @@ from hlorank.checks.arguments import U64, one_of, whole_number, whole_numbers_of
 from hlorank.checks.errors import AnswerError
 from hlorank.configurations import Configurations
 from hlorank.configurations.received import configurations_of
-from hlorank.wire import messages
+from hlorank.wire import defaults, messages
 from hlorank.wire.messages import SuggestConfigsRequest, SuggestConfigsResponse
 from hlorank.wire.words import word
 
@@ -84,7 +84,7 @@ class Wanted:
     """Which suggestions are asked for."""
 
     count: int = 1
-    """Number of suggestions, at most 64."""
+    """Number of suggestions, from 1 to 64."""
     pending: Sequence[int] = ()
     """Numbers of configurations that are being measured."""
     since_improvement: int = 0
@@ -96,7 +96,8 @@ class Wanted:
 
     def __post_init__(self) -> None:
         """Checks what the caller passed. Raises ArgumentError."""
-        whole_number(self.count, "count")
+        # The wire has 0 for its default, which is 1.
+        whole_number(self.count, "count", 1, defaults.SUGGESTED)
         whole_number(self.since_improvement, "since_improvement")
         whole_number(self.seed, "seed", most=U64)
         whole_numbers_of(self.pending, "pending")
@@ -125,7 +126,7 @@ def suggestions_of(answer: SuggestConfigsResponse, wanted: Wanted, candidates: i
     """Converts a ``SuggestConfigsResponse``. Raises AnswerError if it is impossible."""
     suggestions = tuple(_suggestion_of(message) for message in answer.suggestions)
     configs = [suggestion.config for suggestion in suggestions]
-    if len(configs) > max(wanted.count, 1):
+    if len(configs) > wanted.count:
         raise AnswerError(f"the server made {len(configs)} suggestions instead of {wanted.count}")
     combinations = None
     if answer.HasField("combinations"):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from time import monotonic
 
-from hlorank.checks.arguments import number, several, text
+from hlorank.checks.arguments import number, several, text, wrong
 from hlorank.checks.errors import (
     AnswerError,
     ArgumentError,
@@ -22,6 +22,7 @@ _AWAY = (UnavailableError, DeadlineError, OverloadedError, UnsupportedError, Ans
 """What the next call would end with, too; other errors concern one call."""
 
 
+_PAUSE = "seconds from 0"
 _OFF = (
     "the server keeps no measurements, so no later run or user profits from these: start it with "
     "--measurements"
@@ -56,7 +57,9 @@ class Fallback:
                 raise ArgumentError(
                     f"the fallback needs {package}, which is not installed: pip install {package}"
                 )
-        self._pause = number(pause, "pause", "seconds")
+        self._pause = number(pause, "pause", _PAUSE)
+        if self._pause < 0:
+            raise wrong("pause", pause, _PAUSE)
         self._away_until = 0.0
         self._warned: dict[str, object] = {}
         """The problems of which there was a warning, each with an object of its own"""

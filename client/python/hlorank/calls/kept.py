@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
-from hlorank.checks.arguments import flag, text, whole_number
+from hlorank.checks.arguments import flag, text, whole_number, wrong
 from hlorank.checks.errors import HlorankError, is_no_store
+
+_TARGET = "the name of what run times are measured on"
 
 
 @dataclass
@@ -20,7 +22,8 @@ class Kept:
 
     def __post_init__(self) -> None:
         """Checks what the caller passed. Raises ArgumentError."""
-        text(self.target, "target", "the name of what run times are measured on")
+        if not text(self.target, "target", _TARGET):
+            raise wrong("target", self.target, _TARGET)
         whole_number(self.measurements, "measurements")
         text(self.problem, "problem")
         flag(self.is_off, "is_off")

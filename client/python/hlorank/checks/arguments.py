@@ -31,6 +31,8 @@ def shown(value: object) -> str:
     if value is None:
         return "None"
     kind = type(value).__name__
+    if isinstance(value, np.generic):
+        value = value.item()
     if hasattr(value, "shape"):
         return f"{kind} of shape {list(value.shape)}"
     try:

@@ -47,6 +47,9 @@ class Strategy(Connected):
         instance: What is tuned; by default the problem size. Name it if arguments other than the
             problem size change run times.
         options: Of ``Client.search``: ``other_targets``, ``all_other_targets``, ``seed``.
+
+    Raises:
+        ArgumentError: if an argument cannot be used; the message names it.
     """
 
     def __init__(
@@ -58,6 +61,9 @@ class Strategy(Connected):
         instance: str | None = None,
         **options: Any,
     ):
+        # Refuses what a search would refuse only within the run.
+        any_space = Space(kernel or "kernel", {"any": [0]}, instance=instance or "")
+        client.search(any_space, target, **options)
         self._client = client
         self._options: dict[str, Any] = {"target": target} | options
         self._options.setdefault("fallback", Fallback(f"{_FALLBACK} goes on"))

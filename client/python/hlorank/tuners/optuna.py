@@ -15,6 +15,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from hlorank import ArgumentError, Client, Fallback, Result, Space, SpaceSearch
+from hlorank.checks.arguments import wrong
 from hlorank.spaces.space import Value
 from hlorank.tuners.proposals import column_of, result_of
 from hlorank.wire.transport import Connected
@@ -48,6 +49,9 @@ class Sampler(Connected, BaseSampler):
         name, instance: As of a ``hlorank.Space``: what is tuned, and its problem size.
         search_space: The parameters; None to take them from the first trial, which is TPE's.
         options: Of ``Client.search``: ``other_targets``, ``all_other_targets``, ``seed``.
+
+    Raises:
+        ArgumentError: if an argument cannot be used; the message names it.
     """
 
     def __init__(
@@ -60,9 +64,14 @@ class Sampler(Connected, BaseSampler):
         search_space: SearchSpace | None = None,
         **options: Any,
     ):
+        # Refuses what a search would refuse only within the study.
+        client.search(Space(name, {"any": [0]}, instance=instance), target, **options)
+        for parameter, each in (search_space or {}).items():
+            if not isinstance(each, BaseDistribution):
+                raise wrong(f"search_space[{parameter!r}]", each, "a distribution of Optuna")
         self._given = search_space
         self._seen = IntersectionSearchSpace()
-        self._tpe = TPESampler(seed=options.get("seed", 0))
+        self._tpe = TPESampler(seed=int(options.get("seed", 0)) % (1 << 32))
         options = {"fallback": Fallback("TPE goes on")} | options
         self._search_of: Callable[[Space], SpaceSearch] = partial(
             client.search, target=target, **options

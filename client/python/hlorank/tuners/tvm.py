@@ -8,7 +8,7 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
-from math import prod
+from math import inf, prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,8 +26,8 @@ from tvm.s_tir.meta_schedule.utils import shash2hex
 from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 
-from hlorank import Client, ConfigFeatures, Experience, Fallback, Graph, Predicted
-from hlorank.checks.arguments import instance
+from hlorank import Adapt, Client, ConfigFeatures, Experience, Fallback, Graph, Kept, Predicted
+from hlorank.checks.arguments import U64, instance, number, whole_number, wrong
 from hlorank.tuners.proposals import result_of
 from hlorank.tuners.tvm_trace import (
     AXES,
@@ -45,6 +45,8 @@ from hlorank.tuners.tvm_trace import (
 )
 from hlorank.wire.defaults import TARGET_BYTES
 from hlorank.wire.transport import Connected
+
+_EXPLORATION = "a number of standard deviations, from 0"
 
 
 class Task(NamedTuple):
@@ -79,7 +81,8 @@ class CostModel(PyCostModel):
         seed: Seed of random numbers.
 
     Raises:
-        ArgumentError: if ``fallback`` is no cost model, or needs a package that is not installed.
+        ArgumentError: if an argument cannot be used, or ``fallback`` needs a package that is not
+            installed.
     """
 
     def __init__(
@@ -104,10 +107,14 @@ class CostModel(PyCostModel):
             "all_other_targets": other_targets is None,
             "fallback": Fallback(f"{others} go on", needs=needs),
         }
+        # Refuses what the first prediction would refuse, far from here.
+        Adapt(Kept(target).target, other_targets=other_targets or ())
         self._target = target
-        self._exploration = exploration
+        self._exploration = number(exploration, "exploration", _EXPLORATION)
+        if not 0 <= self._exploration < inf:
+            raise wrong("exploration", exploration, _EXPLORATION)
         self._fallback = fallback
-        self._draw = np.random.default_rng(seed)
+        self._draw = np.random.default_rng(whole_number(seed, "seed", most=U64))
         self._experiences: dict[Task, Experience[Columns]] = {}
         self._updates: list[tuple[TuneContext, list[MeasureCandidate], list[RunnerResult]]] = []
         """What the fallback did not learn yet."""
@@ -225,6 +232,7 @@ def add_known(
     Raises:
         RefusedError: if the server is away, or keeps no measurements.
     """
+    whole_number(records, "records", 1)
     known = _fastest(client, target, module)
     if not known:
         return 0  # design spaces take time
@@ -246,7 +254,7 @@ def add_known(
 
 def task_of(target: str, module: IRModule) -> Task:
     """Returns what a server keeps the measurements of a module on a target under."""
-    return Task(f"{target}, {shash2hex(module)}", kind_of(module))
+    return Task(f"{Kept(target).target}, {shash2hex(module)}", kind_of(module))
 
 
 def experience_of(client: Client, task: Task, **options: Any) -> Experience[Columns]:
@@ -301,14 +309,14 @@ def _decided(trace: Trace, columns: dict[str, int]) -> Trace | None:
     all_sums = [columns["sums_level0"], columns["sums_level1"]]
     if not (_set(tiled.spatial, own, all_axes) and _set(tiled.summed, sums, all_sums)):
         return None
-    for number, split in enumerate(read.splits[:SPLITS]):
+    for place, split in enumerate(read.splits[:SPLITS]):
         if len(split) != 2:
             return None
-        split[:] = [columns[f"split{number}_{part}"] for part in ("outer", "inner")]
-    for number, choice in enumerate(read.choices[:-3:-1]):
-        choice[0] = columns[f"choice{number}"] - 1
-    for number, location in enumerate(read.locations[: min(columns["locations"], LOCATIONS)]):
-        location[0] = columns[f"location{number}"]
+        split[:] = [columns[f"split{place}_{part}"] for part in ("outer", "inner")]
+    for place, choice in enumerate(read.choices[:-3:-1]):
+        choice[0] = columns[f"choice{place}"] - 1
+    for place, location in enumerate(read.locations[: min(columns["locations"], LOCATIONS)]):
+        location[0] = columns[f"location{place}"]
     for instruction, decision in read.sampled:
         value = decision if len(decision) > 1 else decision[0]
         trace = trace.with_decision(instruction, value, remove_postproc=True)

@@ -22,7 +22,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message import Message
 
-from hlorank.checks.arguments import message_size, seconds
+from hlorank.checks.arguments import message_size, seconds, wrong
 from hlorank.checks.errors import AnswerError, ArgumentError, ClosedError, HlorankError
 from hlorank.wire.refusals import refused
 from hlorank.wire.situations import NO_MESSAGE
@@ -89,6 +89,8 @@ class Channel:
     ) -> "Channel":
         """Checks the options of a channel; windows and keep-alive match the Rust client."""
         longest = seconds(connect_timeout, "connect_timeout")
+        if longest == 0:
+            raise wrong("connect_timeout", connect_timeout, "more than 0 seconds, or None")
         connect = _LONGEST_CONNECT if longest is None else min(longest, _LONGEST_CONNECT)
         size = message_size(message_bytes, "message_bytes")
         options = (

@@ -16,7 +16,7 @@ from hlorank.answers.suggestions import Wanted
 from hlorank.calls.aio.calls import AsyncCalls
 from hlorank.calls.fallback import Fallback
 from hlorank.calls.kept import Kept
-from hlorank.checks.arguments import instance, seconds, wrong
+from hlorank.checks.arguments import instance, seconds, whole_number, wrong
 from hlorank.checks.errors import HlorankError, InvalidRequestError, is_no_store
 from hlorank.configurations import Configurations
 from hlorank.configurations.adapt import Adapt, Result
@@ -269,6 +269,7 @@ class AsyncExperience(Connected, Generic[T]):
         Raises:
             HlorankError: if a call fails, and there is no fallback.
         """
+        whole_number(count, "count")
         measured = [candidate for candidate, _ in self.measured]
         every = await self.predict([*candidates, *measured], timeout)
         if every is None:

@@ -392,7 +392,7 @@ class Calls(Connected):
         """Returns one version of a model; without ``version``, the stable one."""
         request = messages.GetModelRequest(
             name=text(name, "name", "the name of a model"),
-            version=0 if version is None else whole_number(version, "version"),
+            version=0 if version is None else whole_number(version, "version", 1),
         )
         deadline = self._deadline(timeout)
         answer = self._call(_MODEL, request.SerializeToString(), deadline)

@@ -79,7 +79,7 @@ class SpaceSearch(Connected):
         What was suggested is not suggested again. Report each, also if it failed.
 
         Args:
-            count: Number of suggestions, at most 64.
+            count: Number of suggestions, from 1 to 64.
             timeout: Deadline in seconds; None for the client's.
 
         Raises:
@@ -116,7 +116,10 @@ class SpaceSearch(Connected):
         if (seconds is None) == (failure is None):
             raise ArgumentError("a measurement has either seconds or a failure")
         place = self.space.number(configuration)
-        result = Result(0.0 if seconds is None else number(seconds, "seconds"), failure, repeats)
+        # A Result has 0 for a failure.
+        if seconds is not None and number(seconds, "seconds") == 0:
+            raise wrong("seconds", seconds, "seconds, from 1e-12 to 1e9")
+        result = Result(seconds or 0.0, failure, repeats)
         # Added first: the search knows it even if no report reaches the server.
         error = self._experience.add([place], [result])
         self._pending.pop(place, None)
