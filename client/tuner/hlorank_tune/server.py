@@ -12,6 +12,7 @@ from hlorank import (
     Client,
     DeadlineError,
     Experience,
+    HandshakeError,
     HlorankError,
     Kept,
     KernelTime,
@@ -55,6 +56,8 @@ class ServerError(HlorankError):
 
 def server_error(error: HlorankError) -> ServerError:
     """Says what to do about a call that failed before the search began."""
+    if isinstance(error, HandshakeError):
+        return ServerError(str(error))
     is_absent = isinstance(error, UnavailableError | DeadlineError)
     what = "no server answers" if is_absent else "the server does not rank this program"
     return ServerError(

@@ -182,6 +182,7 @@ def test_a_server_that_is_not_trusted_is_one_line_that_says_what_to_do(script, t
         ended = subprocess.run(command, capture_output=True, text=True)
     (line,) = ended.stderr.splitlines()
     assert "is not trusted; give its authority with" in line and "--ca FILE" in line
+    assert "start a server" not in line
     assert_own_words(line.removeprefix("error: "))
 
 
