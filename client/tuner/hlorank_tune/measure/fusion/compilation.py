@@ -107,7 +107,7 @@ def load(folder: str | PathLike[str], arguments: Sequence[Any] = ()) -> "Executa
     if found != here or backend() != "xla:cpu":
         raise SavedProgramError(
             f"{folder} has fusions for xla:cpu of jax {found}, "
-            f"but this is {backend()} of jax {here}"
+            f"but this is {backend()} of jax {here}: load it with the former, or tune again"
         )
     return Compilation(module, passes).executable(on_device(arguments))
 
