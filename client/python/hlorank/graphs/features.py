@@ -160,7 +160,8 @@ def _within(name: str, array: np.ndarray, end: int) -> np.ndarray:
     """Checks that an array holds integers from 0 to ``end - 1``, and returns them."""
     if array.dtype.kind not in "biuf":
         raise GraphFileError(f"{name} has type {array.dtype}, expected integers")
-    numbers = array.astype(np.int64)
+    with np.errstate(invalid="ignore"):  # NumPy's warning would precede the error about the value
+        numbers = array.astype(np.int64)
     if (numbers != array).any() or numbers.min(initial=0) < 0 or numbers.max(initial=0) >= end:
         raise GraphFileError(f"{name} has values that are not integers from 0 to {end - 1}")
     return numbers
