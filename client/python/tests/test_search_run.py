@@ -42,6 +42,18 @@ def test_ctrl_c_ends_a_run_with_what_was_measured(store):
         assert sorted(map(str, kept.failures)) == ["None", "None", "crash"]
 
 
+def test_what_was_interrupted_is_suggested_again(store):
+    def interrupted(one):
+        raise KeyboardInterrupt
+
+    with Client(store) as client:
+        search = client.search(SPACE, "interrupted at once")
+        assert search.run(interrupted, 3) is None
+        search.run(seconds, 100)
+        (kept,) = client.list_measurements("interrupted at once").graphs
+        assert len(kept.seconds) == len(SPACE)
+
+
 def test_a_run_of_asyncio_awaits_its_function(store):
     async def run():
         async def measure(one):
@@ -57,9 +69,12 @@ def test_a_run_of_asyncio_awaits_its_function(store):
 def test_a_terminal_shows_how_far_a_run_is(store, monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     with Client(store) as client:
-        client.search(SPACE, "shown").run(seconds, 2)
-    shown = capsys.readouterr().err
-    assert "\r1 of 2 measured, fastest" in shown and shown.endswith("\n")
+        search = client.search(SPACE, "shown")
+        search.run(seconds, 2)
+        shown = capsys.readouterr().err
+        assert "\r1 of 2 measured, fastest" in shown and shown.endswith("\n")
+        search.run(seconds, 3)
+        assert "\r3 of 5 measured, fastest" in capsys.readouterr().err, "it goes on"
 
 
 def test_answers_and_spaces_print_themselves_as_tables(store):

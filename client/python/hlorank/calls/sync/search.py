@@ -159,7 +159,7 @@ class SpaceSearch(Connected):
         """Measures what is suggested, and returns the fastest configuration and its seconds.
 
         Ctrl-C ends it after what was measured so far. It can be called again, and goes on with what
-        was not measured yet. On a terminal, a line says how far it is.
+        was not measured yet. On a terminal, a line says how far it is, earlier runs included.
 
         Args:
             measure: Returns the seconds of a configuration, or how it failed.
@@ -169,14 +169,19 @@ class SpaceSearch(Connected):
         total = whole_number(measurements, "measurements", least=1)
         if not callable(measure):
             raise wrong("measure", measure, "a function of a configuration")
-        with _progress(total) as show:
+        with _progress(len(self._experience.measured), total) as show:
             try:
                 for made in range(1, total + 1):
                     suggested = self.suggest()
                     if not suggested:
                         break
                     for configuration in suggested:
-                        outcome = measure(configuration)
+                        try:
+                            outcome = measure(configuration)
+                        except BaseException:
+                            # It may be suggested again, since nothing is known of it.
+                            self._pending.pop(self.space.number(configuration), None)
+                            raise
                         if isinstance(outcome, str):
                             self.report(configuration, failure=outcome)
                         else:
@@ -194,16 +199,17 @@ class SpaceSearch(Connected):
 
 
 @contextmanager
-def _progress(measurements: int) -> Iterator[Callable[[int, float | None], None]]:
+def _progress(earlier: int, measurements: int) -> Iterator[Callable[[int, float | None], None]]:
     """Writes over and over one line to standard error, if that is a terminal: how many measurements
-    are made, and the shortest time."""
+    are made, with earlier ones, and the shortest time."""
     if not sys.stderr.isatty():
         yield lambda made, seconds: None
         return
 
     def show(made: int, seconds: float | None) -> None:
         fastest = "nothing ran yet" if seconds is None else f"fastest {seconds:.6g} s"
-        sys.stderr.write(f"\r{made} of {measurements} measured, {fastest}\x1b[K")
+        counted = f"{earlier + made} of {earlier + measurements}"
+        sys.stderr.write(f"\r{counted} measured, {fastest}\x1b[K")
         sys.stderr.flush()
 
     try:
