@@ -16,7 +16,7 @@ from programs import convnet, hurry, product, short, smoothing
 from programs import tune_layouts as tune
 from servers import run_server
 
-from hlorank import Client, HlorankError
+from hlorank import ArgumentError, Client, HlorankError
 from hlorank_tune import JournalError, ProgramError, ServerError, replay
 from hlorank_tune.journal import RESULTS_FILE
 from hlorank_tune.measure.schema import HloModuleProto
@@ -263,6 +263,12 @@ def test_a_folder_of_other_settings_is_refused(tmp_path):
     with pytest.raises(JournalError, match="it was of another program"):
         tune(product(), None, tmp_path, short(measurements=2))
     assert (tmp_path / RESULTS_FILE).read_bytes() == before
+
+
+def test_a_number_of_threads_is_checked_when_a_compiler_is_made():
+    for threads in (-1, True, 1.0):
+        with pytest.raises(ArgumentError, match="threads is"):
+            LayoutCompiler(convnet(), threads)
 
 
 @pytest.mark.parametrize("row", [{"candidate": {}}, {"seconds": "x"}, {"best": {"9": []}}])

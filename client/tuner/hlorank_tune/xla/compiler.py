@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hlorank import HlorankError
+from hlorank.checks.arguments import whole_number
 from hlorank_tune.compiler import Compiler, Report
 from hlorank_tune.measure.fusion.compilation import Compilation, Compiling
 from hlorank_tune.measure.host import first_line, measure_programs
@@ -38,7 +39,7 @@ class XlaCompiler(Compiler[np.ndarray]):
         """``threads`` of the program, 0 for as many as XLA uses; models were trained with 1."""
         self.program = program.name
         self.whole = problem
-        self._threads = threads
+        self._threads = whole_number(threads, "threads")
         self._worker: Worker | None = None
 
     def open(self, folder: Path) -> None:
