@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{num::NonZeroU64, sync::Arc, time::Duration};
 
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{
@@ -171,20 +171,23 @@ impl Client {
         graph: &GraphHandle,
         measurements: &Adapt,
     ) -> Result<ReportOutcome, ClientError> {
-        self.report_measurements_of("", graph, measurements).await
+        self.report_measurements_of("", &[], graph, measurements)
+            .await
     }
 
-    /// Keeps measurements as [`report_measurements`](Self::report_measurements) does, under the name of who measured, such as
-    /// one of [`GraphMeasurements::reporters`](v1::GraphMeasurements::reporters) of another server. If the server has tokens,
-    /// the client's needs the scope `admin`, too.
+    /// Keeps measurements as [`report_measurements`](Self::report_measurements) does, under the name of who measured and with
+    /// the times of their reports: one of [`GraphMeasurements::reporters`](v1::GraphMeasurements::reporters) of another server,
+    /// and its [`reported_at`](v1::GraphMeasurements::reported_at), which is empty for now. If the server has tokens, the
+    /// client's needs the scope `admin`, too.
     pub async fn report_measurements_of(
         &self,
         reporter: &str,
+        reported_at: &[u64],
         graph: &GraphHandle,
         measurements: &Adapt,
     ) -> Result<ReportOutcome, ClientError> {
         let report = async |attempt: Arc<Attempt>, sent| {
-            let message = report_message(measurements, reporter, sent);
+            let message = report_message(measurements, reporter, reported_at, sent);
             let call = attempt.routed(graph, self.checked(message)?);
             let answer = attempt
                 .answer(attempt.replica.cost_model().report_measurements(call))
@@ -204,8 +207,19 @@ impl Client {
         of: MeasurementsOf<'_>,
         after: &[u8],
     ) -> Result<MeasurementsPage, ClientError> {
+        self.list_measurements_before(of, None, after).await
+    }
+
+    /// Lists as [`list_measurements`](Self::list_measurements) does, but only measurements that were reported before a time,
+    /// in seconds since 1970.
+    pub async fn list_measurements_before(
+        &self,
+        of: MeasurementsOf<'_>,
+        before: Option<NonZeroU64>,
+        after: &[u8],
+    ) -> Result<MeasurementsPage, ClientError> {
         let list = async |attempt: Attempt| {
-            let call = attempt.request(of.list(after));
+            let call = attempt.request(of.list(before, after));
             attempt
                 .answer(attempt.replica.cost_model().list_measurements(call))
                 .await
@@ -239,7 +253,17 @@ impl Client {
     /// Deletes measurements that the server keeps, and returns how many there were. Each replica has its own, so call each by
     /// itself. If the server has tokens, the client's needs the scope `admin`.
     pub async fn delete(&self, deletion: Deletion<'_>) -> Result<u64, ClientError> {
-        let request = deletion.message();
+        self.delete_before(deletion, None).await
+    }
+
+    /// Deletes as [`delete`](Self::delete) does, but only measurements that were reported before a time, in seconds since
+    /// 1970.
+    pub async fn delete_before(
+        &self,
+        deletion: Deletion<'_>,
+        before: Option<NonZeroU64>,
+    ) -> Result<u64, ClientError> {
+        let request = deletion.message(before);
         let delete = async |attempt: Attempt| {
             let call = attempt.request(request.clone());
             attempt

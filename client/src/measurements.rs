@@ -1,3 +1,5 @@
+use std::num::NonZeroU64;
+
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{
     self, DeleteMeasurementsRequest, GraphMeasurements, ListMeasurementsRequest,
@@ -43,6 +45,8 @@ pub enum MeasurementsOf<'a> {
 /// The measurements to delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deletion<'a> {
+    /// All, if they were reported before a time.
+    All,
     /// Those of all graphs on a target.
     Target(&'a str),
     /// Those of one graph on a target.
@@ -54,8 +58,9 @@ pub enum Deletion<'a> {
 }
 
 impl Deletion<'_> {
-    pub(crate) fn message(&self) -> DeleteMeasurementsRequest {
+    pub(crate) fn message(&self, before: Option<NonZeroU64>) -> DeleteMeasurementsRequest {
         let (target, graph, reporter) = match *self {
+            Self::All => ("", None, ""),
             Self::Target(target) => (target, None, ""),
             Self::Graph(target, graph) => (target, Some(graph), ""),
             Self::ReporterOnTarget(reporter, target) => (target, None, reporter),
@@ -65,6 +70,7 @@ impl Deletion<'_> {
             target: target.to_owned(),
             graph_hash: graph.map_or_else(Bytes::new, |graph| graph.0.to_vec().into()),
             reporter: reporter.to_owned(),
+            reported_before: before.map_or(0, NonZeroU64::get),
         }
     }
 }
@@ -81,7 +87,7 @@ impl ReportOutcome {
 }
 
 impl MeasurementsOf<'_> {
-    pub(crate) fn list(&self, after: &[u8]) -> ListMeasurementsRequest {
+    pub(crate) fn list(&self, before: Option<NonZeroU64>, after: &[u8]) -> ListMeasurementsRequest {
         let (target, graph_hash) = match *self {
             Self::All => (String::new(), Bytes::new()),
             Self::Target(target) => (target.to_owned(), Bytes::new()),
@@ -92,14 +98,16 @@ impl MeasurementsOf<'_> {
             graph_hash,
             page_size: 0,
             page_token: after.to_vec().into(),
+            reported_before: before.map_or(0, NonZeroU64::get),
         }
     }
 }
 
-/// Returns the message that reports the measurements of `adapt`. An empty reporter is the client itself.
+/// Returns the message that reports the measurements of `adapt`. An empty reporter is the client itself, and no times are now.
 pub(crate) fn report_message(
     adapt: &Adapt,
     reporter: &str,
+    reported_at: &[u64],
     graph: v1::Graph,
 ) -> ReportMeasurementsRequest {
     let adapt = adapt.message();
@@ -112,5 +120,6 @@ pub(crate) fn report_message(
         failures: adapt.failures,
         ids: adapt.ids,
         reporter: reporter.to_owned(),
+        reported_at: reported_at.to_vec(),
     }
 }

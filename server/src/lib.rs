@@ -7,6 +7,7 @@
 mod adaptation;
 pub mod admission;
 pub mod call;
+mod clock;
 pub mod compute;
 mod device;
 pub mod engine;

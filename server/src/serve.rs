@@ -11,6 +11,7 @@ use tonic_health::{pb::health_server::Health, server::health_reporter};
 
 use self::services::Services;
 use crate::{
+    clock,
     health::HealthReporting,
     listening::{Addresses, ListenerHandle},
     metrics::SecuritySeries,
@@ -49,6 +50,7 @@ const MAX_CLOSE: Duration = Duration::from_secs(5);
 
 /// Loads the models and starts to serve. Returns when calls are accepted.
 pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
+    clock::seconds()?;
     let addresses = Addresses::bind(&settings)?;
     let services = Services::open(&settings).await?;
     let registry = &services.registry;

@@ -1,4 +1,4 @@
-use std::{io, net::SocketAddr};
+use std::{io, net::SocketAddr, time::SystemTimeError};
 
 use crate::{
     model::ModelKeysError, registry::RegistryError, runtime::RuntimeError,
@@ -8,6 +8,9 @@ use crate::{
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// The clock shows a time before 1970, which no HTTP answer and no check of a certificate can have.
+    #[error("the clock of the system shows a time before 1970; set it, and start the server again")]
+    Clock(#[from] SystemTimeError),
     /// ONNX Runtime is missing or broken.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -264,6 +265,14 @@ def test_every_constructor_of_the_package_is_in_this_test():
         (lambda: CLIENT().rank(GRAPH, TILES, timeout=-1), "timeout is -1"),
         (lambda: CLIENT().suggest(GRAPH, TILES, source="all"), "source is 'all', expected one of"),
         (lambda: CLIENT().get_measured_graph("a", None), "graph_hash is None: a graph has its"),
+        (
+            lambda: CLIENT().list_measurements(reported_before=datetime(2026, 5, 1)),
+            "expected a datetime after 1970 with a zone",
+        ),
+        (
+            lambda: CLIENT().delete_target("a", reported_before=datetime.fromtimestamp(0, UTC)),
+            "expected a datetime after 1970",
+        ),
         (lambda: Client(NOWHERE, message_bytes="64MB!"), "message_bytes: '64MB!' is not"),
         (lambda: Client(NOWHERE, retries=-1), "retries is -1"),
         (lambda: Client(NOWHERE, credentials="ca.pem"), "credentials is 'ca.pem', expected grpc"),

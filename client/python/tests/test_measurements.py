@@ -1,4 +1,5 @@
 import asyncio
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +93,21 @@ def test_measurements_of_one_graph_are_deleted_only_by_its_hash(keeping, tile_gr
     (kept,) = client.list_measurements(TARGET).graphs
     assert len(kept.ids) == 3
     assert client.delete_target(TARGET) == 3
+
+
+def test_old_measurements_are_listed_and_deleted_by_a_time(keeping, tile_graph):
+    client, _ = keeping
+    graph_hash = client.report_measurements(
+        tile_graph.graph, Adapt(TARGET, TILES, SECONDS)
+    ).graph_hash
+    (kept,) = client.list_measurements(TARGET).graphs
+    now = datetime.now(UTC)
+    assert all(abs(time - now.timestamp()) < 600 for time in kept.reported_at)
+    old, new = now - timedelta(days=90), now + timedelta(days=1)
+    assert not client.list_measurements(TARGET, reported_before=old).graphs
+    assert client.list_measurements(reported_before=new).graphs[0].ids == kept.ids
+    assert client.delete_target(TARGET, reported_before=old) == 0
+    assert client.delete_measurements(TARGET, graph_hash, reported_before=new) == len(SECONDS)
 
 
 def test_pages_follow_each_other(keeping, tile_graph):

@@ -20,21 +20,21 @@ const SIZES: [(&str, u128); 8] = [
 ];
 
 /// Units of durations, in milliseconds.
-const DURATIONS: [(&str, u128); 6] = [
+const DURATIONS: [(&str, u128); 7] = [
     ("", 1_000),
     ("ms", 1),
     ("s", 1_000),
     ("m", 60_000),
     ("min", 60_000),
     ("h", 3_600_000),
+    ("d", 86_400_000),
 ];
 
 /// Maximum number of decimal places that are read.
 const MAX_DECIMALS: usize = 9;
 
 const NO_SIZE: &str = "expected a number of bytes, alone or with B, kB, KiB, MB, MiB, GB or GiB, such as 67108864 or 64MiB";
-const NO_DURATION: &str =
-    "expected a number of seconds, or a number with ms, s, m, min or h, such as 30, 0.5 or 500ms";
+const NO_DURATION: &str = "expected a number of seconds, or a number with ms, s, m, min, h or d, such as 30, 0.5 or 500ms";
 
 /// A decimal number: `digits` divided by 10 to the power of `decimals`.
 struct Decimal {

@@ -13,4 +13,6 @@ pub use context::{Bounds, Deadline};
 pub(crate) use context::{Call, Client};
 pub use error::CallError;
 pub use sent_measurements::MeasurementError;
-pub(crate) use sent_measurements::{ADAPT, MAX_LEARNED, MAX_REPORT, REPORT, SentMeasurements};
+pub(crate) use sent_measurements::{
+    ADAPT, MAX_LEARNED, MAX_REPORT, REPORT, SentMeasurements, reported_at,
+};

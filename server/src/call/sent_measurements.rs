@@ -81,6 +81,9 @@ const SECONDS: [f64; 2] = [1e-12, 1e9];
 /// Maximum number of runs of one measurement.
 const MAX_REPEATS: u32 = 1_000_000;
 
+/// The last second of the year 9999. A date of four digits has no later one.
+const MAX_TIME: u64 = 253_402_300_799;
+
 /// Maximum length of an id.
 const MAX_ID_BYTES: usize = 64;
 
@@ -179,6 +182,24 @@ fn ids(
     Ok(sent.iter().map(|id| id.to_vec()).collect())
 }
 
+/// Returns when each of `count` measurements was reported: now, unless times were sent.
+pub(crate) fn reported_at(
+    sent: Vec<u64>,
+    count: usize,
+    now: u64,
+) -> Result<Vec<u64>, MeasurementError> {
+    const FIELD: &str = "reported_at";
+    if sent.is_empty() {
+        return Ok(vec![now; count]);
+    }
+    check_count(FIELD, sent.len(), count)?;
+    if let Some(index) = sent.iter().position(|&time| time > MAX_TIME) {
+        let expected = "seconds since 1970, before the year 10000";
+        return out_of_range(FIELD, index, sent[index].to_string(), expected);
+    }
+    Ok(sent)
+}
+
 fn check_count(field: &'static str, found: usize, expected: usize) -> Result<(), MeasurementError> {
     if found == expected {
         return Ok(());
@@ -238,6 +259,15 @@ mod tests {
         );
         let failed = checked(&[1.0, 0.0], &[1, 1], &[0, 2]).unwrap();
         assert_eq!(failed, [outcome(1.0, 0), outcome(0.0, 2)]);
+    }
+
+    #[test]
+    fn measurements_are_reported_now_unless_times_are_sent() {
+        assert_eq!(reported_at(vec![], 2, 7).unwrap(), [7, 7]);
+        assert_eq!(reported_at(vec![0, MAX_TIME], 2, 7).unwrap(), [0, MAX_TIME]);
+        let refused = |sent| reported_at(sent, 2, 7).unwrap_err().to_string();
+        assert!(refused(vec![1]).contains("reported_at has 1 values for 2"));
+        assert!(refused(vec![1, MAX_TIME + 1]).contains("reported_at[1] is 253402300800"));
     }
 
     #[test]

@@ -17,7 +17,8 @@ use super::{
     request::{check_length, check_maximum, check_target, read_chosen, read_hash},
 };
 use crate::{
-    call::{Call, Client, REPORT, SentMeasurements},
+    call::{Call, Client, REPORT, SentMeasurements, reported_at},
+    clock,
     compute::Class,
     errors::ServiceError,
     security::TokenError,
@@ -60,10 +61,19 @@ impl CostModel {
             ..Adapt::default()
         };
         let sent = SentMeasurements::new(&REPORT, Some(batch), sent)?;
+        // Clients choose no times of their own measurements: an operator deletes by them.
+        if !request.reported_at.is_empty() {
+            check_admin(&call.client)?;
+        }
+        let now = clock::seconds().unwrap_or_default();
+        let times = reported_at(request.reported_at, sent.outcomes.len(), now)?;
         let found = self
             .find_graph(request.graph, Some(task), &call.record)
             .await?;
-        let kept = self.stored.report(call, &found, sent, reporter).await?;
+        let kept = self
+            .stored
+            .report(call, &found, sent, reporter, times)
+            .await?;
         Ok(ReportMeasurementsResponse {
             accepted: count(kept.accepted),
             known: count(kept.known),
@@ -78,7 +88,12 @@ impl CostModel {
         call: &Call,
     ) -> Result<ListMeasurementsResponse, ServiceError> {
         let store = self.stored.store()?;
-        let chosen = read_chosen(request.target, &request.graph_hash, None)?;
+        let chosen = read_chosen(
+            request.target,
+            &request.graph_hash,
+            None,
+            request.reported_before,
+        )?;
         check_maximum("page_size", request.page_size, MAX_PAGE_SIZE)?;
         let size = match request.page_size {
             0 => PAGE_SIZE,
@@ -122,11 +137,17 @@ impl CostModel {
         let store = self.stored.store()?;
         let reporter = Reporter::named(&request.reporter);
         // A request whose fields are not set must not delete everything: only the measurements of a
-        // reporter are deleted on all targets.
-        if reporter.is_none() || !request.target.is_empty() {
+        // reporter or from before a time are deleted on all targets.
+        let is_narrow = reporter.is_some() || request.reported_before > 0;
+        if !is_narrow || !request.target.is_empty() {
             check_target("target", &request.target)?;
         }
-        let chosen = read_chosen(request.target, &request.graph_hash, reporter)?;
+        let chosen = read_chosen(
+            request.target,
+            &request.graph_hash,
+            reporter,
+            request.reported_before,
+        )?;
         let deleted = store.delete(&chosen).await?;
         Ok(DeleteMeasurementsResponse { deleted })
     }
@@ -140,12 +161,19 @@ fn reporter_of(name: &str, client: &Client) -> Result<Reporter, ServiceError> {
     check_length("reporter", name, MAX_REPORTER_BYTES)?;
     // What a client measured itself comes before what others measured, so no client may report in
     // the name of another.
-    if named != client.reporter && !client.is_admin {
-        let name = client.reporter.name().to_owned();
-        let scope = Scope::Admin;
-        return Err(TokenError::ScopeMissing { name, scope }.into());
+    if named != client.reporter {
+        check_admin(client)?;
     }
     Ok(named)
+}
+
+fn check_admin(client: &Client) -> Result<(), ServiceError> {
+    if client.is_admin {
+        return Ok(());
+    }
+    let name = client.reporter.name().to_owned();
+    let scope = Scope::Admin;
+    Err(TokenError::ScopeMissing { name, scope }.into())
 }
 
 /// Writes measurements, those of one graph on one target together.
@@ -184,5 +212,6 @@ fn graph_measurements(
         failures: measurements().map(|each| each.outcome.failure).collect(),
         ids: measurements().map(|each| each.id.clone().into()).collect(),
         reporters: measurements().map(shown).collect(),
+        reported_at: measurements().map(|each| each.reported_at).collect(),
     })
 }

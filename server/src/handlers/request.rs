@@ -205,6 +205,7 @@ pub(super) fn read_chosen(
     target: String,
     graph_hash: &[u8],
     reporter: Option<Reporter>,
+    reported_before: u64,
 ) -> Result<MeasurementFilter, ServiceError> {
     let mut graph = None;
     if !graph_hash.is_empty() {
@@ -217,6 +218,7 @@ pub(super) fn read_chosen(
         target,
         graph,
         reporter,
+        reported_before: Some(reported_before).filter(|&time| time > 0),
     })
 }
 

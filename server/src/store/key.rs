@@ -2,6 +2,8 @@ use std::sync::Arc;
 
 use hlorank_graph::Digest;
 
+use super::measurement::time_key;
+
 /// What measurements are about: one graph on one target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Subject {
@@ -20,6 +22,8 @@ pub struct MeasurementFilter {
     pub graph: Option<Digest>,
     /// Those of a reporter; `None` for all.
     pub reporter: Option<Reporter>,
+    /// Those that were reported before this time, in seconds since 1970; `None` for all.
+    pub reported_before: Option<u64>,
 }
 
 /// Whose measurements of a graph are drawn.
@@ -127,10 +131,12 @@ impl MeasurementFilter {
         }
     }
 
-    /// Whether a key that begins with the prefix is one of them.
-    pub(super) fn has_reporter_of(&self, key: &[u8]) -> bool {
+    /// Whether a measurement whose key begins with the prefix is one of them.
+    pub(super) fn includes(&self, key: &[u8], record: &[u8]) -> bool {
         let reporter = self.reporter.as_ref();
+        let before = self.reported_before.map(time_key);
         reporter.is_none_or(|reporter| key.ends_with(&reporter.tag()))
+            && before.is_none_or(|before| *record < before[..])
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Measurement {
     pub outcome: Outcome,
     /// Who reported it.
     pub reporter: Reporter,
+    /// When it was first reported, in seconds since 1970.
+    pub reported_at: u64,
 }
 
 /// What came of measuring a configuration.
@@ -73,7 +75,11 @@ pub struct GraphKind {
 /// Maximum number of bytes of the message of a graph that is kept, before it is compressed.
 pub const MAX_GRAPH_BYTES: usize = 64 << 20;
 
-/// A measurement in the file, without what its key holds. Fields may be added.
+/// Bytes of the time of a report. A record begins with them, in the order of a number's digits, so that the database sorts
+/// records by time.
+const TIME_BYTES: usize = size_of::<u64>();
+
+/// What a record holds behind the time, without what its key holds. Fields may be added.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Record {
     #[prost(int32, tag = "1")]
@@ -124,20 +130,30 @@ impl Measurement {
             repeats,
             failure,
         } = self.outcome;
-        Record {
-            task: self.task.kind().number().into(),
-            config: self.config.clone(),
-            seconds,
-            repeats,
-            failure,
-            reporter: self.reporter.name().to_owned(),
-        }
-        .encode_to_vec()
+        let mut record = time_key(self.reported_at).to_vec();
+        record.extend(
+            Record {
+                task: self.task.kind().number().into(),
+                config: self.config.clone(),
+                seconds,
+                repeats,
+                failure,
+                reporter: self.reporter.name().to_owned(),
+            }
+            .encode_to_vec(),
+        );
+        record
+    }
+
+    /// Whether two records of one key are of the same measurement, which may have been reported twice.
+    pub(super) fn is_same(record: &[u8], other: &[u8]) -> bool {
+        record.get(TIME_BYTES..) == other.get(TIME_BYTES..)
     }
 
     /// Reads a key and what [`Self::record`] wrote; `None` if one of them is something else.
     pub(super) fn read(key: &[u8], record: &[u8]) -> Option<(Subject, Self)> {
         let (subject, rest) = Subject::of_key(key)?;
+        let (time, rest_of_record) = record.split_first_chunk()?;
         let Record {
             task,
             config,
@@ -145,7 +161,7 @@ impl Measurement {
             repeats,
             failure,
             reporter,
-        } = Record::decode(record).ok()?;
+        } = Record::decode(rest_of_record).ok()?;
         let task = task_of(task)?;
         let reporter = Reporter::named(&reporter)?;
         let id = rest.strip_suffix(&reporter.tag())?;
@@ -160,14 +176,21 @@ impl Measurement {
             config,
             outcome,
             reporter,
+            reported_at: u64::from_be_bytes(*time),
         };
         Some((subject, measurement))
     }
 
     /// The reporter of a record; `None` if it is something else.
     pub(super) fn reporter_of(record: &[u8]) -> Option<Reporter> {
+        let record = record.get(TIME_BYTES..)?;
         Reporter::named(&Record::decode(record).ok()?.reporter)
     }
+}
+
+/// What the records of measurements begin with that were reported at this time.
+pub(super) fn time_key(reported_at: u64) -> [u8; TIME_BYTES] {
+    reported_at.to_be_bytes()
 }
 
 impl GraphKind {
@@ -231,6 +254,7 @@ mod tests {
                 id: outcome.id(),
                 outcome,
                 reporter,
+                reported_at: 1_800_000_000,
             };
             let (key, record) = (measurement.key(&subject), measurement.record());
             assert_eq!(
@@ -241,7 +265,8 @@ mod tests {
                 Measurement::read(&key, &record),
                 Some((subject.clone(), measurement))
             );
-            assert_eq!(Measurement::read(&key, &[8, 99]), None);
+            assert_eq!(Measurement::read(&key, &record[..=TIME_BYTES]), None);
+            assert_eq!(Measurement::read(&key, &record[1..TIME_BYTES]), None);
         }
     }
 

@@ -40,8 +40,8 @@ impl Report {
         })
     }
 
-    /// Returns what is to be added, or refuses the report. `is_kept_as` says whether a key is kept, and if so, whether with this
-    /// record; `has_graph` whether the graph is kept.
+    /// Returns what is to be added, or refuses the report. `is_kept_as` says whether a key is kept, and if so, whether of this
+    /// measurement; `has_graph` whether the graph is kept.
     pub(super) fn additions<E>(
         &self,
         room: &Room,
@@ -54,7 +54,7 @@ impl Report {
         for (index, (key, record)) in self.records.iter().enumerate() {
             let is_same = match is_kept_as(key, record)? {
                 Some(is_same) => is_same,
-                None => *records.entry(key).or_insert(record) == record,
+                None => Measurement::is_same(records.entry(key).or_insert(record), record),
             };
             if !is_same {
                 return Ok(Err(StoreError::Changed { index }));

@@ -75,6 +75,7 @@ fn measurement(number: u32) -> Measurement {
         id: number.to_le_bytes().to_vec(),
         outcome,
         reporter: Reporter::named("ci").unwrap(),
+        reported_at: 1_000 + u64::from(number),
     }
 }
 
@@ -103,6 +104,47 @@ async fn a_measurement_is_kept_once_by_its_id() {
         Ok(reported(1, 2))
     );
     assert_eq!(of_graph(&store, &subject, 100).await.len(), 5);
+}
+
+#[tokio::test]
+async fn a_measurement_keeps_when_it_was_first_reported() {
+    let (_folder, path) = folder();
+    let (store, subject) = (open(&path), subject("a", 1));
+    let first = measurements(0..6);
+    store
+        .report(subject.clone(), first.clone(), Some(graph(1)))
+        .await
+        .unwrap();
+    let mut again = first.clone();
+    again
+        .iter_mut()
+        .for_each(|each| each.reported_at = 1_000_000);
+    assert_eq!(
+        store.report(subject.clone(), again, None).await,
+        Ok(reported(0, 6))
+    );
+    assert_eq!(of_graph(&store, &subject, 100).await.len(), 6);
+    // Those that were reported at 1,000, 1,001 and so on.
+    let before = |time| MeasurementFilter {
+        reported_before: Some(time),
+        ..MeasurementFilter::default()
+    };
+    let mut listed = store.list(&before(1_004), None, 100).await.unwrap();
+    listed
+        .measurements
+        .sort_by_key(|(_, each)| each.reported_at);
+    let listed = listed.measurements.into_iter().map(|(_, each)| each);
+    assert_eq!(listed.collect::<Vec<_>>(), first[..4]);
+    let of_other = MeasurementFilter {
+        target: Some("b".to_owned()),
+        ..before(1_004)
+    };
+    assert_eq!(store.delete(&of_other).await, Ok(0));
+    assert_eq!(store.delete(&before(1_004)).await, Ok(4));
+    assert_eq!(of_graph(&store, &subject, 100).await.len(), 2);
+    assert_eq!(store.has_graph(subject.clone()).await, Ok(true));
+    assert_eq!(store.delete(&before(2_000)).await, Ok(2));
+    assert_eq!(store.has_graph(subject).await, Ok(false));
 }
 
 #[tokio::test]
@@ -430,13 +472,13 @@ async fn a_file_of_a_later_format_is_refused_and_left_alone() {
     write
         .open_table(FACTS)
         .unwrap()
-        .insert("format", 6)
+        .insert("format", 7)
         .unwrap();
     write.commit().unwrap();
     drop(database);
     assert!(matches!(
         refusal(&path),
-        StoreFault::OtherFormat { found: 6, known: 5 }
+        StoreFault::OtherFormat { found: 7, known: 6 }
     ));
 }
 

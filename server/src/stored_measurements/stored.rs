@@ -200,13 +200,15 @@ fn failed(detail: &dyn ToString) -> CallError {
 }
 
 impl StoredMeasurements {
-    /// Keeps measurements, and their graph with the first of them. Returns once they are on disk.
+    /// Keeps measurements, each with the time when it was reported, and their graph with the first of them. Returns once they
+    /// are on disk.
     pub(crate) async fn report(
         &self,
         call: &Call,
         found: &FoundGraph,
         sent: SentMeasurements,
         reporter: Reporter,
+        reported_at: Vec<u64>,
     ) -> Result<ReportOutcome, CallError> {
         let store = self.store()?;
         let graph = Arc::clone(&found.graph);
@@ -233,6 +235,7 @@ impl StoredMeasurements {
                 id,
                 outcome,
                 reporter: by.clone(),
+                reported_at: reported_at[config],
             });
             Ok::<_, CallError>(measurements.collect::<Vec<_>>())
         };

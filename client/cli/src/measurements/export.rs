@@ -18,6 +18,7 @@ use hlorank_graph::{
 use prost::Message as _;
 use serde::Serialize;
 
+use super::age::Age;
 use crate::{
     configuration::FILE_LIMITS,
     error::CommandError,
@@ -45,6 +46,8 @@ pub(crate) struct Export {
     )]
     target: String,
     #[command(flatten)]
+    age: Age,
+    #[command(flatten)]
     server: Server,
 }
 
@@ -69,12 +72,13 @@ const MAX_FOLDER: usize = 40;
 
 impl Export {
     pub(super) async fn run(self, format: Format) -> Result<(), CommandError> {
+        let before = self.age.reported_before()?;
         let client = self.server.connect().await?;
         let (mut after, mut parts) = (Vec::new(), Vec::<GraphMeasurements>::new());
         let mut report = ExportReport::default();
         loop {
             let page = client
-                .list_measurements(of_target(&self.target), &after)
+                .list_measurements_before(of_target(&self.target), before, &after)
                 .await?;
             for part in page.graphs {
                 // The server lists by target and graph, and a graph may continue on the next page. Its

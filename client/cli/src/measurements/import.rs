@@ -38,8 +38,8 @@ pub(crate) struct Import {
     target: Option<String>,
     /// Report all of them as measurements of this client
     ///
-    /// By default, those of exported files keep the names of their reporters, which needs the scope `admin` if the server has
-    /// tokens; otherwise the scope `report` is enough.
+    /// By default, those of exported files keep the names of their reporters and the times of their reports, which needs the
+    /// scope `admin` if the server has tokens; otherwise the scope `report` is enough.
     #[arg(long)]
     as_own: bool,
     #[command(flatten)]
@@ -69,9 +69,13 @@ impl Import {
             for Report { graph, parts } in self.read(file)? {
                 report.graphs += 1;
                 for part in &parts {
-                    let reporter = if self.as_own { "" } else { &part.reporter };
+                    let (reporter, reported_at) = if self.as_own {
+                        ("", &[][..])
+                    } else {
+                        (&*part.reporter, &*part.reported_at)
+                    };
                     let answer = client
-                        .report_measurements_of(reporter, &graph, &part.measurements)
+                        .report_measurements_of(reporter, reported_at, &graph, &part.measurements)
                         .await
                         .map_err(|source| CommandError::graph(file, 0, source))?;
                     report.accepted += answer.accepted as usize;
@@ -146,6 +150,8 @@ struct Report {
 struct Part {
     /// Empty for the client itself.
     reporter: String,
+    /// When each was reported; empty for now.
+    reported_at: Vec<u64>,
     measurements: Adapt,
 }
 
@@ -202,6 +208,7 @@ impl Report {
             let configurations = measurements.configurations.select(configs);
             Part {
                 reporter: String::new(),
+                reported_at: Vec::new(),
                 measurements: Adapt::new(target).measured(&configurations, &outcomes),
             }
         };
@@ -238,6 +245,7 @@ impl Part {
                 failures: values(&of.failures, &numbers),
                 ids: values(&of.ids, &numbers),
                 reporters: vec![reporter.to_owned()],
+                reported_at: values(&of.reported_at, &numbers),
                 ..GraphMeasurements::default()
             })
         };
@@ -259,6 +267,7 @@ impl Part {
         };
         Self {
             reporter: of.reporters.into_iter().next().unwrap_or_default(),
+            reported_at: of.reported_at,
             measurements: adapt.into(),
         }
     }

@@ -1,5 +1,6 @@
 //! `hlorank measurements`: lists and deletes what a server keeps, and takes it to files that training reads, and back.
 
+mod age;
 mod export;
 mod import;
 
@@ -14,6 +15,7 @@ use hlorank_graph::Digest;
 use serde::Serialize;
 
 use self::{
+    age::Age,
     export::{Export, graph_of, of_target},
     import::Import,
 };
@@ -60,6 +62,8 @@ pub(crate) struct List {
     )]
     target: String,
     #[command(flatten)]
+    age: Age,
+    #[command(flatten)]
     server: Server,
 }
 
@@ -92,21 +96,26 @@ struct Counts {
     measurements: usize,
     /// Number of those that failed.
     failed: usize,
+    /// When the last one was reported, in seconds since 1970.
+    last_reported_at: u64,
 }
 
 impl List {
     async fn run(self, format: Format) -> Result<(), CommandError> {
+        let before = self.age.reported_before()?;
         let client = self.server.connect().await?;
         let listed = of_target(&self.target);
         let mut counts = BTreeMap::new();
         let mut after = Vec::new();
         loop {
-            let page = client.list_measurements(listed, &after).await?;
+            let page = client
+                .list_measurements_before(listed, before, &after)
+                .await?;
             for part in page.graphs {
                 let graph = graph_of(&part).to_string();
                 // A client without the scope for it gets no reporters.
                 let mut reporters = part.reporters.into_iter();
-                for time in part.seconds {
+                for (time, reported_at) in part.seconds.into_iter().zip(part.reported_at) {
                     let key = Key {
                         target: part.target.clone(),
                         graph: graph.clone(),
@@ -115,6 +124,7 @@ impl List {
                     let counts: &mut Counts = counts.entry(key).or_default();
                     counts.measurements += 1;
                     counts.failed += usize::from(time == 0.0);
+                    counts.last_reported_at = counts.last_reported_at.max(reported_at);
                 }
             }
             after = page.next;
@@ -135,7 +145,14 @@ impl Display for ListReport {
         if self.kept.is_empty() {
             return writeln!(formatter, "The server keeps no such measurements.");
         }
-        let mut table = Table::new(&["target", "graph", "reporter", ">measurements", ">failed"]);
+        let mut table = Table::new(&[
+            "target",
+            "graph",
+            "reporter",
+            ">measurements",
+            ">failed",
+            "last reported",
+        ]);
         for ReporterCounts { key, counts } in &self.kept {
             table.row([
                 key.target.clone(),
@@ -143,6 +160,7 @@ impl Display for ListReport {
                 or_dash(Some(&key.reporter).filter(|name| !name.is_empty())),
                 grouped(counts.measurements),
                 grouped(counts.failed),
+                age::shown(counts.last_reported_at),
             ]);
         }
         let all = self.kept.iter().map(|kept| kept.counts.measurements).sum();
@@ -155,8 +173,8 @@ impl Display for ListReport {
 pub(crate) struct Delete {
     /// Delete measurements of this target
     ///
-    /// Without it, --reporter deletes those of all targets.
-    #[arg(long, value_name = "NAME", required_unless_present = "reporter")]
+    /// Without it, --reporter, --older-than and --before delete those of all targets.
+    #[arg(long, value_name = "NAME", required_unless_present_any = ["reporter", "older_than", "before"])]
     target: Option<String>,
     /// Delete only measurements of this graph, 64 hexadecimal digits
     #[arg(long, value_name = "HASH", requires = "target", conflicts_with = "reporter", value_parser = hash)]
@@ -166,6 +184,8 @@ pub(crate) struct Delete {
     /// The name of a token or an address, as `hlorank measurements list` shows it.
     #[arg(long, value_name = "NAME")]
     reporter: Option<String>,
+    #[command(flatten)]
+    age: Age,
     #[command(flatten)]
     server: Server,
 }
@@ -178,17 +198,19 @@ struct DeleteReport {
 
 impl Delete {
     async fn run(self, format: Format) -> Result<(), CommandError> {
+        let before = self.age.reported_before()?;
         let client = self.server.connect().await?;
         // The arguments allow no other combinations: a graph needs a target and excludes a
-        // reporter, and one of target and reporter is required.
+        // reporter, and one of target, reporter and time is required.
         let target = self.target.as_deref().unwrap_or_default();
         let deletion = match (self.graph, self.reporter.as_deref()) {
             (Some(graph), _) => Deletion::Graph(target, graph),
+            (None, None) if target.is_empty() => Deletion::All,
             (None, None) => Deletion::Target(target),
             (None, Some(reporter)) if target.is_empty() => Deletion::Reporter(reporter),
             (None, Some(reporter)) => Deletion::ReporterOnTarget(reporter, target),
         };
-        let deleted = client.delete(deletion).await?;
+        let deleted = client.delete_before(deletion, before).await?;
         Ok(format.print(&DeleteReport { deleted })?)
     }
 }

@@ -1,11 +1,12 @@
 """Measurements that a server keeps for later calls."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 
 from hlorank.answers.tables import table
-from hlorank.checks.arguments import content
+from hlorank.checks.arguments import content, instance, wrong
 from hlorank.checks.errors import AnswerError, ArgumentError
 from hlorank.configurations import Configurations
 from hlorank.configurations.received import configurations_of
@@ -44,6 +45,8 @@ class GraphMeasurements:
     reporters: tuple[str, ...] = ()
     """Who reported each: a token's name or an address. Empty text if it is not known, or if it is
     another client and the token lacks ``admin``; no texts from an older server."""
+    reported_at: tuple[int, ...] = ()
+    """When each was first reported, in seconds since 1970"""
 
     @property
     def fastest(self) -> float | None:
@@ -83,6 +86,18 @@ def checked_hash(graph_hash: bytes | None) -> bytes:
     return content(graph_hash, "graph_hash", "the bytes of a graph hash")
 
 
+def checked_time(time: datetime | None) -> int:
+    """Checks a time, and returns its seconds since 1970; None is 0, which stands for all times."""
+    if time is None:
+        return 0
+    expected = "a datetime after 1970 with a zone, such as datetime.now(UTC) - timedelta(days=90)"
+    checked = instance(time, datetime, "reported_before", expected)
+    seconds = 0 if checked.tzinfo is None else int(checked.timestamp())
+    if seconds <= 0:
+        raise wrong("reported_before", time, expected)
+    return seconds
+
+
 def page_of(answer: ListMeasurementsResponse) -> MeasurementsPage:
     """Converts a ``ListMeasurementsResponse``. Raises AnswerError if it is impossible."""
     graphs = tuple(_graph_measurements_of(message) for message in answer.graphs)
@@ -92,8 +107,9 @@ def page_of(answer: ListMeasurementsResponse) -> MeasurementsPage:
 def _graph_measurements_of(message: messages.GraphMeasurements) -> GraphMeasurements:
     configurations = configurations_of(message.batch)
     lengths = {len(message.seconds), len(message.repeats), len(message.failures), len(message.ids)}
-    if message.reporters:
-        lengths.add(len(message.reporters))
+    for optional in (message.reporters, message.reported_at):
+        if optional:
+            lengths.add(len(optional))
     if lengths != {len(configurations)}:
         raise AnswerError("the server's measurements have lists of different lengths")
     return GraphMeasurements(
@@ -105,4 +121,5 @@ def _graph_measurements_of(message: messages.GraphMeasurements) -> GraphMeasurem
         tuple(word(messages.MeasurementFailure, each) or None for each in message.failures),
         tuple(message.ids),
         tuple(message.reporters),
+        tuple(message.reported_at),
     )

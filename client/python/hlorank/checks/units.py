@@ -22,7 +22,7 @@ SIZES = {
 }
 """Bytes of each unit."""
 DURATIONS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "min": Decimal(60)}
-DURATIONS |= {"h": Decimal(3600)}
+DURATIONS |= {"h": Decimal(3600), "d": Decimal(86400)}
 """Seconds of each unit."""
 
 _NUMBER = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)(?: ?([A-Za-z]+))?")

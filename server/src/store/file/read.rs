@@ -130,7 +130,7 @@ pub(crate) fn page(
             return Ok(page);
         }
         last = Some(key.to_vec());
-        if chosen.has_reporter_of(key) {
+        if chosen.includes(key, record) {
             let measurement = Measurement::read(key, record).ok_or_else(unreadable)?;
             page.measurements.push(measurement);
             bytes += key.len() + record.len();

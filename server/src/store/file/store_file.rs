@@ -12,6 +12,7 @@ use redb::{
     Builder, Database, ReadTransaction, ReadableDatabase as _, ReadableTableMetadata as _,
     StorageBackend, TableError,
 };
+use tracing::subscriber::{NoSubscriber, with_default};
 
 use super::tables::{BYTES, FACTS, MEASUREMENTS, Tables};
 use crate::store::{OpenStoreError, StoreError, StoreFault};
@@ -20,7 +21,7 @@ use crate::store::{OpenStoreError, StoreError, StoreFault};
 const FORMAT: &str = "format";
 
 /// The format that this version writes and reads.
-const CURRENT_FORMAT: u64 = 5;
+const CURRENT_FORMAT: u64 = 6;
 
 /// Memory for pages of the file.
 const CACHE_BYTES: usize = 16 << 20;
@@ -42,7 +43,7 @@ struct OpenFile {
 impl StoreFile {
     /// Opens a file, and reads all of it to check it. Creates it if it is missing.
     pub(super) fn open(path: &Path) -> Result<Self, OpenStoreError> {
-        let database = unless_panicking(open, path).map_err(|reason| OpenStoreError {
+        let database = open(path).map_err(|reason| OpenStoreError {
             at: path.display().to_string(),
             reason,
         })?;
@@ -57,11 +58,16 @@ impl StoreFile {
 
     /// Opens the file again if it cannot be written, after a failure.
     pub(super) fn reopen(&self) -> Result<(), StoreError> {
+        let is_writable = |opened: &OpenFile| !opened.is_view;
+        // The common case waits for no reader.
+        if self.database.read().as_ref().is_some_and(is_writable) {
+            return Ok(());
+        }
         let mut opened = self.database.write();
-        if opened.as_ref().is_none_or(|opened| opened.is_view) {
+        if !opened.as_ref().is_some_and(is_writable) {
             // It is locked for as long as it is open.
             *opened = None;
-            let database = unless_panicking(open, &self.path).map_err(|reason| failed(&reason))?;
+            let database = open(&self.path).map_err(|reason| failed(&reason))?;
             *opened = Some(OpenFile {
                 database,
                 is_view: false,
@@ -74,7 +80,7 @@ impl StoreFile {
     pub(super) fn reopen_to_read(&self) -> Result<(), StoreError> {
         let mut opened = self.database.write();
         if opened.is_none() {
-            let database = unless_panicking(view, &self.path).map_err(|reason| failed(&reason))?;
+            let database = view(&self.path).map_err(|reason| failed(&reason))?;
             *opened = Some(OpenFile {
                 database,
                 is_view: true,
@@ -125,35 +131,41 @@ fn failed(reason: &dyn ToString) -> StoreError {
     StoreError::Failed(reason.to_string())
 }
 
-/// Opens a file. redb panics on some damaged ones.
-fn unless_panicking(
-    open: fn(&Path) -> Result<Database, StoreFault>,
-    path: &Path,
-) -> Result<Database, StoreFault> {
-    let opened = panic::catch_unwind(|| open(path));
-    opened.unwrap_or_else(|_| Err(StoreFault::Damaged("a page is unreadable".to_owned())))
+/// Opens a file. redb panics on many damaged ones. That is an answer like its errors, and no fault of the server, so it is not
+/// logged as one.
+fn unless_panicking<T>(
+    open: impl FnOnce() -> Result<T, redb::Error>,
+) -> Result<T, StoreFault> {
+    let open = AssertUnwindSafe(open);
+    let opened = with_default(NoSubscriber::default(), || panic::catch_unwind(open));
+    let damaged = || StoreFault::Damaged("a page is unreadable".to_owned());
+    Ok(opened.map_err(|_| damaged())??)
 }
 
 /// Opens a file to be read, and leaves it as it is.
 fn view(path: &Path) -> Result<Database, StoreFault> {
     let view = StoredView::open(path).map_err(StoreFault::Io)?;
-    let opened = Builder::new()
-        .set_cache_size(CACHE_BYTES)
-        .create_with_backend(view);
-    Ok(opened.map_err(redb::Error::from)?)
+    unless_panicking(|| {
+        let mut builder = Builder::new();
+        Ok(builder
+            .set_cache_size(CACHE_BYTES)
+            .create_with_backend(view)?)
+    })
 }
 
 fn open(path: &Path) -> Result<Database, StoreFault> {
     let is_new = !path.exists();
-    let mut database = Builder::new()
-        .set_cache_size(CACHE_BYTES)
-        .create(path)
-        .map_err(redb::Error::from)?;
-    // Reads every page, so that damage shows at the start rather than in a call.
-    if !database.check_integrity().map_err(redb::Error::from)? {
+    let (database, was_closed, format) = unless_panicking(|| {
+        let mut database = Builder::new().set_cache_size(CACHE_BYTES).create(path)?;
+        // Reads every page, so that damage shows at the start rather than in a call.
+        let was_closed = database.check_integrity()?;
+        let format = format(&database)?;
+        Ok((database, was_closed, format))
+    })?;
+    if !was_closed {
         tracing::warn!(path = %path.display(), "the file of measurements was not closed properly, and was repaired");
     }
-    match format(&database)? {
+    match format {
         Some(CURRENT_FORMAT) => {}
         Some(found) => {
             return Err(StoreFault::OtherFormat {

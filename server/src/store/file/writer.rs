@@ -14,7 +14,7 @@ use super::{
 use crate::{
     metrics::{StoreSeries, set},
     store::{
-        MeasurementFilter, ReportOutcome, Reporter, StoreError, Subject,
+        Measurement, MeasurementFilter, ReportOutcome, Reporter, StoreError, Subject,
         report::{Report, Room},
     },
 };
@@ -193,7 +193,7 @@ fn add_to(
     };
     let additions = report.additions(&room, tables.has_graph(subject)?, |key, record| {
         let kept = tables.measurements.get(key)?;
-        Ok::<_, redb::Error>(kept.map(|kept| kept.value() == record))
+        Ok::<_, redb::Error>(kept.map(|kept| Measurement::is_same(kept.value(), record)))
     })?;
     let additions = match additions {
         Ok(additions) => additions,
@@ -262,12 +262,12 @@ fn chosen_keys(
         .measurements
         .range::<&[u8]>((start, Bound::Unbounded))?;
     for (scanned, entry) in range.enumerate() {
-        let (key, _) = entry?;
+        let (key, record) = entry?;
         let key = key.value();
         if !key.starts_with(&prefix) {
             break;
         }
-        if chosen.has_reporter_of(key) {
+        if chosen.includes(key, record.value()) {
             keys.push(key.to_vec());
         }
         if keys.len() == DELETED_AT_ONCE || scanned == MAX_SCANNED {

@@ -117,13 +117,16 @@ impl Link {
     /// Returns the connection once nobody else uses it.
     pub(super) async fn client(&self) -> Result<MappedMutexGuard<'_, Client>, LinkError> {
         let mut client = self.client.lock().await;
-        // An empty query costs a round trip, but a connection that was lost shows only in use, and
-        // a transaction must not be sent twice.
-        let answers = match &*client {
-            Some(client) => within(client.simple_query("")).await.is_ok(),
-            None => false,
+        // The query costs a round trip, but a connection that was lost shows only in use, and a transaction must not be sent
+        // twice. Connecting checks the format, too.
+        let answer = match &*client {
+            Some(client) => within(Totals::read(client)).await.map(drop),
+            None => Err(LinkError::Failed(String::new())),
         };
-        if !answers {
+        if let Err(error @ LinkError::OtherFormat { .. }) = answer {
+            return Err(error);
+        }
+        if answer.is_err() {
             *client = None;
             *client = Some(self.database.connect(None).await?);
         }
@@ -142,7 +145,10 @@ impl Link {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LinkError {
     /// It was made by another version of the server.
-    #[error("the database has format {found}, and this version of the server reads format {known}")]
+    #[error(
+        "the database has format {found}, and this version of the server reads format {known}; start the version that the \
+         database is of"
+    )]
     OtherFormat { found: u64, known: u64 },
     /// It does not answer, or refuses.
     #[error("{0}")]
@@ -153,9 +159,12 @@ pub(super) enum LinkError {
 const MAX_ANSWER: Duration = Duration::from_secs(10);
 
 /// Waits for an answer.
-pub(super) async fn within<T>(
-    answer: impl Future<Output = Result<T, Error>>,
-) -> Result<T, LinkError> {
+pub(super) async fn within<T, E>(
+    answer: impl Future<Output = Result<T, E>>,
+) -> Result<T, LinkError>
+where
+    LinkError: From<E>,
+{
     let late = |_| {
         LinkError::Failed(format!(
             "the database did not answer within {} s",
@@ -207,7 +216,7 @@ pub(super) struct Totals {
 }
 
 /// The format that this version writes and reads.
-const FORMAT: i64 = 3;
+const FORMAT: i64 = 4;
 
 /// Servers that start at the same time create the tables one after the other.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtext('hlorank_store'))";
@@ -219,6 +228,7 @@ const TABLES: &str = "
         reporter bytea NOT NULL
     );
     CREATE INDEX IF NOT EXISTS hlorank_reporters_keys ON hlorank_measurements (reporter, key);
+    CREATE INDEX IF NOT EXISTS hlorank_times ON hlorank_measurements (substring(record FOR 8));
     CREATE TABLE IF NOT EXISTS hlorank_graphs (
         key bytea PRIMARY KEY,
         kind bytea NOT NULL,
@@ -234,7 +244,7 @@ const TABLES: &str = "
         measurements bigint NOT NULL,
         bytes bigint NOT NULL
     );
-    INSERT INTO hlorank_store VALUES (1, 3, 0, 0) ON CONFLICT DO NOTHING";
+    INSERT INTO hlorank_store VALUES (1, 4, 0, 0) ON CONFLICT DO NOTHING";
 
 /// Creates the tables if they are missing, and checks their format.
 async fn prepare(client: &mut Client) -> Result<(), LinkError> {
@@ -244,15 +254,7 @@ async fn prepare(client: &mut Client) -> Result<(), LinkError> {
     if !exists {
         within(create(client)).await?;
     }
-    let format = "SELECT format FROM hlorank_store";
-    let format: i64 = within(client.query_one(format, &[])).await?.get(0);
-    if format == FORMAT {
-        return Ok(());
-    }
-    Err(LinkError::OtherFormat {
-        found: format.unsigned_abs(),
-        known: FORMAT.unsigned_abs(),
-    })
+    within(Totals::read(client)).await.map(drop)
 }
 
 /// Creates the tables, unless another server did.
@@ -264,18 +266,26 @@ async fn create(client: &mut Client) -> Result<(), Error> {
 }
 
 impl Totals {
-    pub(super) async fn read(client: &Client) -> Result<Self, Error> {
+    pub(super) async fn read(client: &Client) -> Result<Self, LinkError> {
         Self::select(client, "").await
     }
 
     /// Reads them, and keeps other writers waiting until the transaction ends.
-    pub(super) async fn lock(transaction: &Transaction<'_>) -> Result<Self, Error> {
+    pub(super) async fn lock(transaction: &Transaction<'_>) -> Result<Self, LinkError> {
         Self::select(transaction, " FOR UPDATE").await
     }
 
-    async fn select(client: &impl GenericClient, lock: &str) -> Result<Self, Error> {
-        let select = format!("SELECT measurements, bytes FROM hlorank_store{lock}");
+    /// Fails if the database has another format, which a newer version of the server may have given it meanwhile.
+    async fn select(client: &impl GenericClient, lock: &str) -> Result<Self, LinkError> {
+        let select = format!("SELECT measurements, bytes, format FROM hlorank_store{lock}");
         let row = client.query_one(&select, &[]).await?;
+        let format: i64 = row.get(2);
+        if format != FORMAT {
+            return Err(LinkError::OtherFormat {
+                found: format.unsigned_abs(),
+                known: FORMAT.unsigned_abs(),
+            });
+        }
         Ok(Self {
             measurements: row.get(0),
             bytes: row.get(1),

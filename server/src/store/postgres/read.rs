@@ -5,7 +5,7 @@ use super::{PostgresStore, link::within};
 use crate::store::{
     GraphKind, KeptGraph, Measurement, MeasurementFilter, Page, Reporter, StoreError, Subject,
     key::{DIGEST_BYTES, end_of_prefix},
-    measurement::MAX_PAGE_BYTES,
+    measurement::{MAX_PAGE_BYTES, time_key},
 };
 
 /// The first keys of some reporter (of all if it is null): that of every configuration, then the second of every configuration
@@ -49,6 +49,7 @@ const PAGE: &str = "
         FROM (
             SELECT key, record FROM hlorank_measurements
             WHERE key >= $1 AND ($2::bytea IS NULL OR key < $2) AND ($5::bytea IS NULL OR reporter = $5)
+                AND ($6::bytea IS NULL OR substring(record FOR 8) < $6)
             ORDER BY key LIMIT $3
         ) AS listed
     ) AS summed
@@ -79,7 +80,9 @@ impl PostgresStore {
         let bytes = number(MAX_PAGE_BYTES);
         let reporter = chosen.reporter.as_ref().map(name_of);
         let client = self.reader.client().await?;
-        let values: [&(dyn ToSql + Sync); 5] = [&start, &end, &limit, &bytes, &reporter];
+        let before = chosen.reported_before.map(time_key);
+        let before = before.as_ref().map(|time| &time[..]);
+        let values: [&(dyn ToSql + Sync); 6] = [&start, &end, &limit, &bytes, &reporter, &before];
         let rows = within(client.query(PAGE, &values)).await?;
         // Another call can use the connection while the records are read.
         drop(client);

@@ -4,25 +4,28 @@ use tokio_postgres::{Client, Error, Transaction, types::ToSql};
 
 use super::{
     CHANNEL, PostgresStore,
-    link::{Totals, within},
+    link::{LinkError, Totals, within},
     note_of,
     read::{name_of, number},
 };
 use crate::store::{
-    MeasurementFilter, ReportOutcome, StoreError,
+    Measurement, MeasurementFilter, ReportOutcome, StoreError,
     key::end_of_prefix,
+    measurement::time_key,
     report::{Additions, Report, Room},
 };
 
 /// Maximum number of measurements, and of graphs, that one transaction deletes.
 const DELETED_AT_ONCE: usize = 10_000;
 
-/// Deletes some measurements of a range, of one reporter if one is given. Returns the number and bytes of each reporter.
+/// Deletes some measurements of a range, of one reporter and before a time if these are given. Returns the number and bytes of
+/// each reporter.
 const DELETE_MEASUREMENTS: &str = "
     WITH gone AS (
         DELETE FROM hlorank_measurements WHERE key IN (
             SELECT key FROM hlorank_measurements
             WHERE key >= $1 AND ($2::bytea IS NULL OR key < $2) AND ($4::bytea IS NULL OR reporter = $4)
+                AND ($5::bytea IS NULL OR substring(record FOR 8) < $5)
             ORDER BY key LIMIT $3
         ) RETURNING reporter, 2 * length(key) + length(record) AS bytes
     )
@@ -93,7 +96,7 @@ async fn add(
     client: &mut Client,
     report: &Report,
     limit: u64,
-) -> Result<Result<ReportOutcome, StoreError>, Error> {
+) -> Result<Result<ReportOutcome, StoreError>, LinkError> {
     let transaction = client.transaction().await?;
     let totals = Totals::lock(&transaction).await?;
     let reporter = name_of(&report.reporter);
@@ -118,7 +121,7 @@ async fn add(
             .unsigned_abs(),
     };
     let Ok(additions) = report.additions(&room, graph.is_some(), |key, record| {
-        Ok::<_, Infallible>(kept.get(key).map(|kept| *kept == record))
+        Ok::<_, Infallible>(kept.get(key).map(|kept| Measurement::is_same(kept, record)))
     });
     let additions = match additions {
         Ok(additions) => additions,
@@ -179,14 +182,19 @@ async fn insert(
 }
 
 /// Deletes the first of the chosen measurements, and then the first graphs that have none. Returns how many.
-async fn delete_some(client: &mut Client, chosen: &MeasurementFilter) -> Result<[i64; 2], Error> {
+async fn delete_some(
+    client: &mut Client,
+    chosen: &MeasurementFilter,
+) -> Result<[i64; 2], LinkError> {
     let start = &chosen.prefix();
     let end = end_of_prefix(start);
     let some = number(DELETED_AT_ONCE);
     let reporter = chosen.reporter.as_ref().map(name_of);
     let transaction = client.transaction().await?;
     let mut totals = Totals::lock(&transaction).await?;
-    let values: [&(dyn ToSql + Sync); 4] = [start, &end, &some, &reporter];
+    let before = chosen.reported_before.map(time_key);
+    let before = before.as_ref().map(|time| &time[..]);
+    let values: [&(dyn ToSql + Sync); 5] = [start, &end, &some, &reporter, &before];
     let measurements = totals
         .delete(&transaction, DELETE_MEASUREMENTS, &values)
         .await?;
@@ -197,6 +205,9 @@ async fn delete_some(client: &mut Client, chosen: &MeasurementFilter) -> Result<
         graphs = totals
             .delete(&transaction, DELETE_GRAPHS, &values[..3])
             .await?;
+    }
+    if measurements + graphs == 0 {
+        return Ok([0, 0]);
     }
     totals.write(&transaction).await?;
     notify(&transaction, "").await?;

@@ -37,6 +37,7 @@ fn report() -> ReportMeasurementsRequest {
         failures: vec![0; REPORTED],
         ids: ids(REPORTED),
         reporter: "r".repeat(256),
+        reported_at: vec![253_402_300_799; REPORTED],
     }
 }
 

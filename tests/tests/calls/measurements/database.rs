@@ -186,7 +186,7 @@ async fn a_database_draws_what_a_file_draws() {
             ("", &measured(&|_, seconds| seconds, own)),
         ] {
             client
-                .report_measurements_of(reporter, &kernel.handle, adapt)
+                .report_measurements_of(reporter, &[], &kernel.handle, adapt)
                 .await
                 .unwrap();
         }
@@ -221,7 +221,7 @@ async fn a_database_is_bounded_and_refused_in_another_format() {
             0
         );
     }
-    database.execute("UPDATE hlorank_store SET format = 4");
+    database.execute("UPDATE hlorank_store SET format = 5");
     let refusal = async |flag: &str| {
         TestServer::try_start_with(&[flag])
             .await
@@ -230,7 +230,7 @@ async fn a_database_is_bounded_and_refused_in_another_format() {
             .to_string()
     };
     let refused = refusal(&format!("--measurements={}", database.url())).await;
-    says!(refused, "format 4", "127.0.0.1/postgres");
+    says!(refused, "format 5", "127.0.0.1/postgres");
     let refused = refusal("--measurements=postgres://me:secret@host:port/x").await;
     says!(refused, "no address of a PostgreSQL database");
     assert!(!refused.contains("secret"), "{refused}");

@@ -178,6 +178,7 @@ async fn an_exchange_keeps_who_reported_unless_it_is_told_otherwise() {
     let (other, other_client) = start(folders[1].path(), &[]).await;
     let (third, third_client) = start(folders[2].path(), &[]).await;
     for graph in measured_graphs() {
+        // Those of ann are from the year 1975, and those of bob of today.
         for (reporter, first) in [("ann", 0), ("bob", 1)] {
             let chosen: Vec<usize> = (first..configurations(&graph).len())
                 .step_by(2)
@@ -188,12 +189,16 @@ async fn an_exchange_keeps_who_reported_unless_it_is_told_otherwise() {
                 seconds: times[config] as f64 * 1e-9,
                 repeats: 2,
             };
+            let reported_at = match reporter {
+                "ann" => vec![157_800_000; chosen.len()],
+                _ => Vec::new(),
+            };
             let outcomes: Vec<MeasuredOutcome> = chosen.iter().map(time).collect();
             let adapt =
                 Adapt::new(TARGET).measured(&part(configurations(&graph), chosen), &outcomes);
             let handle = GraphHandle::from_measured(&graph);
             one_client
-                .report_measurements_of(reporter, &handle, &adapt)
+                .report_measurements_of(reporter, &reported_at, &handle, &adapt)
                 .await
                 .unwrap();
         }
@@ -216,6 +221,12 @@ async fn an_exchange_keeps_who_reported_unless_it_is_told_otherwise() {
             .flat_map(|graph| &graph.reporters)
             .all(|reporter| reporter == "127.0.0.1")
     );
+    let old = hlorank(&third, &["list", "--before", "1990-01-01"]);
+    assert_eq!(
+        old["kept"],
+        json!([]),
+        "what a client reports as its own is of today"
+    );
 
     let listed = hlorank(&other, &["list", "--target", TARGET]);
     let of = |name: &str| {
@@ -228,7 +239,21 @@ async fn an_exchange_keeps_who_reported_unless_it_is_told_otherwise() {
             .sum::<u64>()
     };
     assert!(of("ann") > 10 && of("bob") > 10, "{listed}");
-    let deleted = hlorank(&other, &["delete", "--reporter", "ann"]);
+    for age in [["--before", "1990-01-01"], ["--older-than", "3650d"]] {
+        let old = hlorank(&other, &["list", age[0], age[1]]);
+        let old = old["kept"].as_array().unwrap();
+        assert!(!old.is_empty() && old.iter().all(|kept| kept["reporter"] == "ann"));
+        assert!(
+            old.iter()
+                .all(|kept| kept["last_reported_at"] == 157_800_000)
+        );
+    }
+    let deleted = hlorank(
+        &other,
+        &["delete", "--reporter", "bob", "--before", "1990-01-01"],
+    );
+    assert_eq!(deleted["deleted"], 0);
+    let deleted = hlorank(&other, &["delete", "--older-than", "3650d"]);
     assert_eq!(deleted["deleted"].as_u64(), Some(of("ann")));
     let deleted = hlorank(&other, &["delete", "--target", TARGET]);
     assert_eq!(deleted["deleted"].as_u64(), Some(of("bob")));

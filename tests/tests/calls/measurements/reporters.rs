@@ -95,7 +95,7 @@ impl List {
     ) {
         let adapt = self.adapt(chosen, seconds);
         client
-            .report_measurements_of(reporter, &self.handle, &adapt)
+            .report_measurements_of(reporter, &[], &self.handle, &adapt)
             .await
             .unwrap();
     }
@@ -217,22 +217,28 @@ async fn nobody_reports_under_the_name_of_another_without_the_scope() {
     let list = &List::all(10)[0];
     let adapt = list.adapt(&evens(list), same);
     let refused = ann
-        .report_measurements_of("bob", &list.handle, &adapt)
+        .report_measurements_of("bob", &[], &list.handle, &adapt)
+        .await
+        .unwrap_err();
+    assert_reason(&refused, "SCOPE_MISSING");
+    let times = vec![1_000_000; evens(list).len()];
+    let refused = ann
+        .report_measurements_of("ann", &times, &list.handle, &adapt)
         .await
         .unwrap_err();
     assert_reason(&refused, "SCOPE_MISSING");
     let own = ann
-        .report_measurements_of("ann", &list.handle, &adapt)
+        .report_measurements_of("ann", &[], &list.handle, &adapt)
         .await
         .unwrap();
     assert_eq!(own.accepted as usize, evens(list).len(), "its own name");
     let known = operator
-        .report_measurements_of("ann", &list.handle, &adapt)
+        .report_measurements_of("ann", &[], &list.handle, &adapt)
         .await
         .unwrap();
     assert_eq!((known.accepted, known.known), (0, own.accepted));
     let too_long = operator
-        .report_measurements_of(&"n".repeat(257), &list.handle, &adapt)
+        .report_measurements_of(&"n".repeat(257), &[], &list.handle, &adapt)
         .await
         .unwrap_err();
     assert_reason(&too_long, "FIELD_INVALID");

@@ -32,7 +32,7 @@ fn an_argument_that_cannot_be_read_says_what_is_expected() {
         ),
         (
             &["models", "--timeout", "soon"],
-            "expected a number of seconds, or a number with ms, s, m, min or h",
+            "expected a number of seconds, or a number with ms, s, m, min, h or d",
         ),
         (
             &["rank", "--graph", "g", "--top", "many"],

@@ -1,6 +1,7 @@
 """The calls of a server, one method each."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -13,6 +14,7 @@ from hlorank.answers.measurements import (
     MeasurementsPage,
     Reported,
     checked_hash,
+    checked_time,
     page_of,
 )
 from hlorank.answers.models import (
@@ -260,6 +262,7 @@ class AsyncCalls(Connected):
         target: str = "",
         graph_hash: bytes = b"",
         *,
+        reported_before: datetime | None = None,
         after: bytes = b"",
         timeout: float | str | None = None,
     ) -> MeasurementsPage:
@@ -268,6 +271,7 @@ class AsyncCalls(Connected):
         Args:
             target: Their target; empty for all.
             graph_hash: Their graph on that target; empty for all.
+            reported_before: A time with a zone before which they were reported; None for all.
             after: ``next`` of the page before; empty for the first page.
             timeout: Deadline in seconds; None for the client's.
 
@@ -278,6 +282,7 @@ class AsyncCalls(Connected):
             target=text(target, "target"),
             graph_hash=checked_hash(graph_hash),
             page_token=content(after, "after", "the bytes of next of the page before"),
+            reported_before=checked_time(reported_before),
         )
         deadline = self._deadline(timeout)
         return page_of(await self._call(_LIST, request.SerializeToString(), deadline))
@@ -304,9 +309,14 @@ class AsyncCalls(Connected):
         return graph
 
     async def delete_measurements(
-        self, target: str, graph_hash: bytes, *, timeout: float | str | None = None
+        self,
+        target: str,
+        graph_hash: bytes,
+        *,
+        reported_before: datetime | None = None,
+        timeout: float | str | None = None,
     ) -> int:
-        """Deletes the measurements of one graph on a target.
+        """Deletes the measurements of one graph on a target, of all times or from before one.
 
         Returns how many there were. If the server has tokens, the client's needs the scope
         ``admin``.
@@ -320,17 +330,27 @@ class AsyncCalls(Connected):
             hint = f"{HASH_HINT}; delete_target deletes the measurements of all graphs"
             raise ArgumentError(f"graph_hash is {graph_hash!r}: {hint}")
         request = messages.DeleteMeasurementsRequest(
-            target=text(target, "target"), graph_hash=found
+            target=text(target, "target"),
+            graph_hash=found,
+            reported_before=checked_time(reported_before),
         )
         return await self._delete(request, timeout)
 
-    async def delete_target(self, target: str, *, timeout: float | str | None = None) -> int:
-        """Deletes the measurements of all graphs on a target.
+    async def delete_target(
+        self,
+        target: str,
+        *,
+        reported_before: datetime | None = None,
+        timeout: float | str | None = None,
+    ) -> int:
+        """Deletes the measurements of all graphs on a target, of all times or from before one.
 
         Returns how many there were. If the server has tokens, the client's needs the scope
         ``admin``.
         """
-        request = messages.DeleteMeasurementsRequest(target=text(target, "target"))
+        request = messages.DeleteMeasurementsRequest(
+            target=text(target, "target"), reported_before=checked_time(reported_before)
+        )
         return await self._delete(request, timeout)
 
     async def delete_reporter(

@@ -2,6 +2,7 @@
 """The calls of a server, one method each."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -14,6 +15,7 @@ from hlorank.answers.measurements import (
     MeasurementsPage,
     Reported,
     checked_hash,
+    checked_time,
     page_of,
 )
 from hlorank.answers.models import (
@@ -261,6 +263,7 @@ class Calls(Connected):
         target: str = "",
         graph_hash: bytes = b"",
         *,
+        reported_before: datetime | None = None,
         after: bytes = b"",
         timeout: float | str | None = None,
     ) -> MeasurementsPage:
@@ -269,6 +272,7 @@ class Calls(Connected):
         Args:
             target: Their target; empty for all.
             graph_hash: Their graph on that target; empty for all.
+            reported_before: A time with a zone before which they were reported; None for all.
             after: ``next`` of the page before; empty for the first page.
             timeout: Deadline in seconds; None for the client's.
 
@@ -279,6 +283,7 @@ class Calls(Connected):
             target=text(target, "target"),
             graph_hash=checked_hash(graph_hash),
             page_token=content(after, "after", "the bytes of next of the page before"),
+            reported_before=checked_time(reported_before),
         )
         deadline = self._deadline(timeout)
         return page_of(self._call(_LIST, request.SerializeToString(), deadline))
@@ -305,9 +310,14 @@ class Calls(Connected):
         return graph
 
     def delete_measurements(
-        self, target: str, graph_hash: bytes, *, timeout: float | str | None = None
+        self,
+        target: str,
+        graph_hash: bytes,
+        *,
+        reported_before: datetime | None = None,
+        timeout: float | str | None = None,
     ) -> int:
-        """Deletes the measurements of one graph on a target.
+        """Deletes the measurements of one graph on a target, of all times or from before one.
 
         Returns how many there were. If the server has tokens, the client's needs the scope
         ``admin``.
@@ -321,17 +331,27 @@ class Calls(Connected):
             hint = f"{HASH_HINT}; delete_target deletes the measurements of all graphs"
             raise ArgumentError(f"graph_hash is {graph_hash!r}: {hint}")
         request = messages.DeleteMeasurementsRequest(
-            target=text(target, "target"), graph_hash=found
+            target=text(target, "target"),
+            graph_hash=found,
+            reported_before=checked_time(reported_before),
         )
         return self._delete(request, timeout)
 
-    def delete_target(self, target: str, *, timeout: float | str | None = None) -> int:
-        """Deletes the measurements of all graphs on a target.
+    def delete_target(
+        self,
+        target: str,
+        *,
+        reported_before: datetime | None = None,
+        timeout: float | str | None = None,
+    ) -> int:
+        """Deletes the measurements of all graphs on a target, of all times or from before one.
 
         Returns how many there were. If the server has tokens, the client's needs the scope
         ``admin``.
         """
-        request = messages.DeleteMeasurementsRequest(target=text(target, "target"))
+        request = messages.DeleteMeasurementsRequest(
+            target=text(target, "target"), reported_before=checked_time(reported_before)
+        )
         return self._delete(request, timeout)
 
     def delete_reporter(

@@ -35,6 +35,7 @@ class ReportMeasurementsRequest(_message.Message):
     FAILURES_FIELD_NUMBER: _builtins.int
     IDS_FIELD_NUMBER: _builtins.int
     REPORTER_FIELD_NUMBER: _builtins.int
+    REPORTED_AT_FIELD_NUMBER: _builtins.int
     target: _builtins.str
     """The client's name for what the times were measured on: hardware, compiler and flags. Required, at most 256 bytes."""
     reporter: _builtins.str
@@ -69,6 +70,12 @@ class ReportMeasurementsRequest(_message.Message):
         default): the outcome is the id, so that equal outcomes of a configuration are kept once.
         """
 
+    @_builtins.property
+    def reported_at(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """When each was reported, for measurements that another server kept: its GraphMeasurements.reported_at. Empty (the default)
+        for now. To send it needs the scope admin, if the server has tokens.
+        """
+
     def __init__(
         self,
         *,
@@ -80,10 +87,11 @@ class ReportMeasurementsRequest(_message.Message):
         failures: _abc.Iterable[_adaptation_pb2.MeasurementFailure.ValueType] | None = ...,
         ids: _abc.Iterable[_builtins.bytes] | None = ...,
         reporter: _builtins.str = ...,
+        reported_at: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "graph", b"graph"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "failures", b"failures", "graph", b"graph", "ids", b"ids", "repeats", b"repeats", "reporter", b"reporter", "seconds", b"seconds", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "failures", b"failures", "graph", b"graph", "ids", b"ids", "repeats", b"repeats", "reported_at", b"reported_at", "reporter", b"reporter", "seconds", b"seconds", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -135,6 +143,7 @@ class ListMeasurementsRequest(_message.Message):
     GRAPH_HASH_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    REPORTED_BEFORE_FIELD_NUMBER: _builtins.int
     target: _builtins.str
     """The target; empty (the default) for all."""
     graph_hash: _builtins.bytes
@@ -145,6 +154,8 @@ class ListMeasurementsRequest(_message.Message):
     """
     page_token: _builtins.bytes
     """next_page_token of the answer before; empty (the default) for the first page."""
+    reported_before: _builtins.int
+    """Only measurements that were reported before this time are listed, in seconds since 1970; 0 (the default) for all."""
     def __init__(
         self,
         *,
@@ -152,10 +163,11 @@ class ListMeasurementsRequest(_message.Message):
         graph_hash: _builtins.bytes = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.bytes = ...,
+        reported_before: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["graph_hash", b"graph_hash", "page_size", b"page_size", "page_token", b"page_token", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["graph_hash", b"graph_hash", "page_size", b"page_size", "page_token", b"page_token", "reported_before", b"reported_before", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -205,6 +217,7 @@ class GraphMeasurements(_message.Message):
     FAILURES_FIELD_NUMBER: _builtins.int
     IDS_FIELD_NUMBER: _builtins.int
     REPORTERS_FIELD_NUMBER: _builtins.int
+    REPORTED_AT_FIELD_NUMBER: _builtins.int
     target: _builtins.str
     """The target."""
     graph_hash: _builtins.bytes
@@ -235,6 +248,10 @@ class GraphMeasurements(_message.Message):
         version of the server, or if it is another client and the call's token lacks the scope admin. Older servers send no list.
         """
 
+    @_builtins.property
+    def reported_at(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """When each was first reported, by the clock of the server that it was reported to, in seconds since 1970."""
+
     def __init__(
         self,
         *,
@@ -246,10 +263,11 @@ class GraphMeasurements(_message.Message):
         failures: _abc.Iterable[_adaptation_pb2.MeasurementFailure.ValueType] | None = ...,
         ids: _abc.Iterable[_builtins.bytes] | None = ...,
         reporters: _abc.Iterable[_builtins.str] | None = ...,
+        reported_at: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "failures", b"failures", "graph_hash", b"graph_hash", "ids", b"ids", "repeats", b"repeats", "reporters", b"reporters", "seconds", b"seconds", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "failures", b"failures", "graph_hash", b"graph_hash", "ids", b"ids", "repeats", b"repeats", "reported_at", b"reported_at", "reporters", b"reporters", "seconds", b"seconds", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -316,24 +334,28 @@ class DeleteMeasurementsRequest(_message.Message):
     TARGET_FIELD_NUMBER: _builtins.int
     GRAPH_HASH_FIELD_NUMBER: _builtins.int
     REPORTER_FIELD_NUMBER: _builtins.int
+    REPORTED_BEFORE_FIELD_NUMBER: _builtins.int
     target: _builtins.str
-    """The target. Required, unless there is a reporter: empty then stands for all targets."""
+    """The target. Required, unless there is a reporter or a time: empty then stands for all targets."""
     graph_hash: _builtins.bytes
     """32 bytes: the graph; empty (the default) for all graphs of the target."""
     reporter: _builtins.str
     """The reporter whose measurements are deleted, as ListMeasurements shows it; empty (the default) for those of all. A graph
     without measurements is deleted with the last of them.
     """
+    reported_before: _builtins.int
+    """Only measurements that were reported before this time are deleted, in seconds since 1970; 0 (the default) for all."""
     def __init__(
         self,
         *,
         target: _builtins.str = ...,
         graph_hash: _builtins.bytes = ...,
         reporter: _builtins.str = ...,
+        reported_before: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["graph_hash", b"graph_hash", "reporter", b"reporter", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["graph_hash", b"graph_hash", "reported_before", b"reported_before", "reporter", b"reporter", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
