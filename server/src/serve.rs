@@ -22,7 +22,7 @@ use crate::{
     security::Credentials,
     settings::Settings,
     start_error::StartError,
-    store::MeasurementStore,
+    store::{MeasurementStore, RunningRetention},
     telemetry::Tracing,
 };
 
@@ -36,6 +36,7 @@ pub struct RunningServer {
     tracing: Tracing,
     store: Option<Arc<MeasurementStore>>,
     replays: Option<RunningReplays>,
+    retention: Option<RunningRetention>,
     drain: Duration,
 }
 
@@ -58,6 +59,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     let health = HealthReporting::start(registry, reporter).await;
     let readiness = Arc::new(Readiness::new(Arc::clone(registry)));
     let replays = services.start_replays(&settings);
+    let retention = services.start_retention(&settings);
     let tracing = Tracing::start(&settings.traces)?;
     let routers = services.routers(&settings, &tracing, health_service);
     let security = &services.metrics.security;
@@ -72,6 +74,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         tracing,
         store: services.store,
         replays,
+        retention,
         drain: settings.drain_seconds,
     };
     server.log_addresses();
@@ -155,7 +158,7 @@ impl RunningServer {
         self.readiness.stop();
         self.registry.stop();
         self.health.stop().await;
-        drop(self.replays);
+        drop((self.replays, self.retention));
         let started = Instant::now();
         // The metrics listener stays open to the end, so that the drain can be watched.
         let drained = drain(self.listeners.calls, self.listeners.admin, self.drain).await;

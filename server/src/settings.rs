@@ -21,13 +21,13 @@ use crate::{
 
 mod values;
 
-pub use values::{Address, DefaultModels};
+pub use values::{Address, DefaultModels, Period};
 use values::{absolute_or_name, factor};
 
 /// Ranks compiler configurations by predicted run time, over gRPC.
 ///
 /// Each option is also an environment variable. `-h` has one line per option, `--help` has all details. Sizes are numbers of
-/// bytes or have a unit, such as 64MiB; times are numbers of seconds or have a unit, such as 500ms, 5s, 2m or 1h.
+/// bytes or have a unit, such as 64MiB; times are numbers of seconds or have a unit, such as 500ms, 5s, 2m, 1h or 30d.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "hlorank-server", version, mut_args = with_variable)]
 pub struct Settings {
@@ -122,6 +122,12 @@ pub struct Settings {
     /// Each takes about 200. The file takes up to three times as much as all.
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 30, value_parser = bytes::<u64>, help_heading = MEASUREMENTS)]
     pub max_measurements_bytes: u64,
+
+    /// Time after which measurements are deleted
+    ///
+    /// It counts from the report, such as 365d; `off` keeps them for ever.
+    #[arg(long, value_name = "TIME", default_value = "off", help_heading = MEASUREMENTS)]
+    pub keep_measurements_for: OrOff<Period>,
 
     /// Share of the compute threads' time for replays
     ///

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 /// Every variable that a program, a client or a test of hlorank reads. All programs know all of them, because they often
 /// share an environment.
-pub const VARIABLES: [&str; 57] = [
+pub const VARIABLES: [&str; 58] = [
     "HLORANK_ACCESS_LOG_SAMPLE",
     "HLORANK_ADMIN_ENDPOINT",
     "HLORANK_ADMIN_LISTEN",
@@ -19,6 +19,7 @@ pub const VARIABLES: [&str; 57] = [
     "HLORANK_FUZZ_SEED",
     "HLORANK_GRAPH_CACHE_BYTES",
     "HLORANK_HELM",
+    "HLORANK_KEEP_MEASUREMENTS_FOR",
     "HLORANK_LISTEN",
     "HLORANK_LOG",
     "HLORANK_LOG_FORMAT",

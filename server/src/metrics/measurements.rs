@@ -22,6 +22,8 @@ pub struct StoreSeries {
     pub accepted: Counter,
     /// Measurements that were reported before.
     pub known: Counter,
+    /// Deleted measurements.
+    pub deleted: Counter,
     /// Failed reads and writes.
     pub failures: Counter,
 }
@@ -89,6 +91,11 @@ impl StoreSeries {
             ),
             accepted: reported("accepted"),
             known: reported("known"),
+            deleted: recorder.counter(
+                "hlorank_measurements_deleted_total",
+                "Measurements that were deleted by calls, or because they expired",
+                &[],
+            ),
             failures: recorder.counter(
                 "hlorank_measurements_failures_total",
                 "Reads and writes of the store that failed. A call to rank goes on without stored measurements",

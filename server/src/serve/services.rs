@@ -24,7 +24,7 @@ use crate::{
     security::Credentials,
     settings::Settings,
     start_error::StartError,
-    store::{MeasurementStore, StoreLocation},
+    store::{MeasurementStore, RunningRetention, StoreLocation},
     stored_measurements::StoredMeasurements,
     telemetry::{Observer, Tracing},
 };
@@ -88,6 +88,13 @@ impl Services {
             share,
         };
         Some(replays.start())
+    }
+
+    /// Starts to delete what expires, if there are measurements and they expire.
+    pub(super) fn start_retention(&self, settings: &Settings) -> Option<RunningRetention> {
+        let keep = settings.keep_measurements_for.0?;
+        let store = self.store.clone()?;
+        Some(RunningRetention::start(store, keep.0))
     }
 
     pub(super) fn routers<'a, H: Health>(

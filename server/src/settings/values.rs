@@ -6,7 +6,10 @@ use std::{
     net::{SocketAddr, ToSocketAddrs as _},
     path::PathBuf,
     str::FromStr,
+    time::Duration,
 };
+
+use hlorank_arguments::positive_duration;
 
 /// Models by task or feature set: `TASK=MODEL,SET=MODEL`, or `none`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +18,18 @@ pub struct DefaultModels(pub Vec<(String, String)>);
 /// Address and port of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address(pub SocketAddr);
+
+/// A time above zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period(pub Duration);
+
+impl FromStr for Period {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        positive_duration(text).map(Self)
+    }
+}
 
 impl FromStr for Address {
     type Err = String;

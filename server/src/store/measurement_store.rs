@@ -209,9 +209,11 @@ impl MeasurementStore {
     pub async fn delete(&self, chosen: &MeasurementFilter) -> Result<u64, StoreError> {
         match &self.kept {
             StoreBackend::File(file) => {
-                let deleted = file.delete(chosen.clone()).await;
+                let deleted = file.delete(chosen).await;
                 // Even if it failed: some of its commits may have succeeded.
-                self.changes.add_all();
+                if deleted != Ok(0) {
+                    self.changes.add_all();
+                }
                 deleted
             }
             StoreBackend::Database(database) => self.noted(database.delete(chosen).await),

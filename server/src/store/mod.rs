@@ -21,6 +21,7 @@ mod measurement;
 mod measurement_store;
 mod postgres;
 mod report;
+mod retention;
 
 pub use changes::MeasurementChange;
 pub use error::{OpenStoreError, StoreError, StoreFault};
@@ -30,6 +31,7 @@ pub use measurement::{
     GraphKind, KeptGraph, MAX_GRAPH_BYTES, Measurement, Outcome, Page, ReportOutcome,
 };
 pub use measurement_store::MeasurementStore;
+pub(crate) use retention::RunningRetention;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,8 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
 use hlorank_graph::{Digest, Task};
@@ -9,10 +11,10 @@ use tempfile::TempDir;
 
 use super::{
     GraphKind, KeptGraph, Measurement, MeasurementChange, MeasurementFilter, MeasurementStore,
-    OpenStoreError, Outcome, ReportOutcome, Reporter, ReporterFilter, StoreError, StoreFault,
-    Subject, file::tables::FACTS,
+    OpenStoreError, Outcome, ReportOutcome, Reporter, ReporterFilter, RunningRetention, StoreError,
+    StoreFault, Subject, file::tables::FACTS,
 };
-use crate::metrics::Metrics;
+use crate::{clock, metrics::Metrics};
 
 fn of_target(target: &str) -> MeasurementFilter {
     MeasurementFilter {
@@ -116,9 +118,9 @@ async fn a_measurement_keeps_when_it_was_first_reported() {
         .await
         .unwrap();
     let mut again = first.clone();
-    again
-        .iter_mut()
-        .for_each(|each| each.reported_at = 1_000_000);
+    for each in &mut again {
+        each.reported_at = 1_000_000;
+    }
     assert_eq!(
         store.report(subject.clone(), again, None).await,
         Ok(reported(0, 6))
@@ -482,6 +484,79 @@ async fn a_file_of_a_later_format_is_refused_and_left_alone() {
     ));
 }
 
+/// Waits until something about the store is so.
+async fn until(mut is_so: impl AsyncFnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so().await {
+        assert!(started.elapsed() < Duration::from_mins(1), "it never is");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_file_shrinks_after_most_was_deleted_and_keeps_the_rest() {
+    let (_folder, path) = folder();
+    let (store, [large, small]) = (open(&path), [subject("a", 1), subject("b", 1)]);
+    let of_bytes = |number: u32| Measurement {
+        config: [&number.to_le_bytes()[..], &vec![7; 20_000]].concat(),
+        ..measurement(number)
+    };
+    for number in 0..20 {
+        let some = (number * 100..(number + 1) * 100).map(of_bytes).collect();
+        store.report(large.clone(), some, None).await.unwrap();
+    }
+    store
+        .report(small.clone(), measurements(0..50), Some(graph(1)))
+        .await
+        .unwrap();
+    let length = || fs::metadata(&path).unwrap().len();
+    assert!(length() > 32 << 20, "{}", length());
+    assert_eq!(store.delete(&of_target("a")).await, Ok(2_000));
+    until(async || length() < 4 << 20).await;
+    assert_eq!(of_graph(&store, &small, 100).await.len(), 50);
+    store
+        .report(small.clone(), measurements(50..60), None)
+        .await
+        .unwrap();
+    assert!(matches!(refusal(&path), StoreFault::Locked));
+    store.close().await;
+    let store = open(&path);
+    let mut kept = of_graph(&store, &small, 100).await;
+    kept.sort_by_key(|each| each.reported_at);
+    assert_eq!(kept, measurements(0..60));
+    assert_eq!(store.graph(small.clone()).await, Ok(Some(graph(1))));
+    assert_eq!(
+        store.delete(&chosen_by("ci")).await,
+        Ok(60),
+        "of a reporter"
+    );
+}
+
+#[tokio::test]
+async fn measurements_expire_once_they_were_kept_for_long_enough() {
+    let (_folder, path) = folder();
+    let (store, subject) = (Arc::new(open(&path)), subject("a", 1));
+    let year = Duration::from_hours(24 * 365);
+    let mut new = measurements(10..15);
+    for each in &mut new {
+        each.reported_at = clock::seconds().unwrap();
+    }
+    store
+        .report(subject.clone(), measurements(0..10), Some(graph(1)))
+        .await
+        .unwrap();
+    store
+        .report(subject.clone(), new.clone(), None)
+        .await
+        .unwrap();
+    let retention = RunningRetention::start(Arc::clone(&store), year);
+    until(async || of_graph(&store, &subject, 100).await.len() == 5).await;
+    drop(retention);
+    let _retention = RunningRetention::start(Arc::clone(&store), Duration::from_secs(1));
+    until(async || of_graph(&store, &subject, 100).await.is_empty()).await;
+    until(async || store.has_graph(subject.clone()).await == Ok(false)).await;
+}
+
 /// The same measurements, reported by somebody.
 fn by(reporter: &str, measurements: Vec<Measurement>) -> Vec<Measurement> {
     let reporter = Reporter::named(reporter).unwrap();
@@ -751,11 +826,13 @@ async fn a_damaged_file_is_refused_or_says_the_same_as_before() {
     let all = of_graph(&store, &subject, 2_000).await;
     store.close().await;
     let (intact, mut refused) = (fs::read(&path).unwrap(), 0);
-    for seed in 0..60 {
+    for seed in 0..80 {
         let (mut random, mut damaged) = (fastrand::Rng::with_seed(seed), intact.clone());
         let place = random.usize(..damaged.len());
-        match seed % 3 {
+        match seed % 4 {
             0 => damaged[place] ^= 1 << random.u8(..8),
+            // All but the header, and some of that.
+            3 => damaged[(1 << random.u32(6..16)).min(intact.len())..].fill(0),
             1 => damaged[place / 4_096 * 4_096..][..4_096].fill_with(|| random.u8(..)),
             _ => damaged.truncate(place),
         }
@@ -772,5 +849,5 @@ async fn a_damaged_file_is_refused_or_says_the_same_as_before() {
             Err(other) => panic!("seed {seed}: {other}"),
         }
     }
-    assert!(refused > 20, "{refused} of 60");
+    assert!(refused > 40, "{refused} of 80");
 }

@@ -91,8 +91,19 @@ impl FileStore {
         read.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string())))
     }
 
-    pub(super) async fn delete(&self, chosen: MeasurementFilter) -> Result<u64, StoreError> {
-        self.ask(|answer| Command::Delete(chosen, answer)).await
+    /// Deletes in several commits, so that reports wait only for one of them, and none needs much memory.
+    pub(super) async fn delete(&self, chosen: &MeasurementFilter) -> Result<u64, StoreError> {
+        let mut deleted = 0;
+        let mut after = None;
+        loop {
+            let delete = |answer| Command::Delete(chosen.clone(), after, answer);
+            let part = self.ask(delete).await?;
+            deleted += part.measurements;
+            after = part.next;
+            if after.is_none() {
+                return Ok(deleted);
+            }
+        }
     }
 
     /// Writes what waits, and closes the file. Later calls fail.

@@ -1,6 +1,6 @@
 use std::{
     collections::BTreeMap,
-    fs::File,
+    fs::{self, File},
     io,
     os::unix::fs::FileExt as _,
     panic::{self, AssertUnwindSafe},
@@ -14,7 +14,7 @@ use redb::{
 };
 use tracing::subscriber::{NoSubscriber, with_default};
 
-use super::tables::{BYTES, FACTS, MEASUREMENTS, Tables};
+use super::tables::{self, BYTES, FACTS, MEASUREMENTS, Tables};
 use crate::store::{OpenStoreError, StoreError, StoreFault};
 
 /// Name of the format in [`FACTS`].
@@ -22,6 +22,12 @@ const FORMAT: &str = "format";
 
 /// The format that this version writes and reads.
 const CURRENT_FORMAT: u64 = 6;
+
+/// A file is compacted once it has this many times the bytes of its keys, records and graphs. It grows to two to three times.
+const MAX_TIMES_HELD: u64 = 4;
+
+/// A shorter file is never compacted.
+const MIN_COMPACTED: u64 = 16 << 20;
 
 /// Memory for pages of the file.
 const CACHE_BYTES: usize = 16 << 20;
@@ -48,7 +54,8 @@ impl StoreFile {
             reason,
         })?;
         Ok(Self {
-            path: path.to_owned(),
+            // A copy takes the place of the file itself, and not of a link to it.
+            path: path.canonicalize().unwrap_or_else(|_| path.to_owned()),
             database: RwLock::new(Some(OpenFile {
                 database,
                 is_view: false,
@@ -58,13 +65,8 @@ impl StoreFile {
 
     /// Opens the file again if it cannot be written, after a failure.
     pub(super) fn reopen(&self) -> Result<(), StoreError> {
-        let is_writable = |opened: &OpenFile| !opened.is_view;
-        // The common case waits for no reader.
-        if self.database.read().as_ref().is_some_and(is_writable) {
-            return Ok(());
-        }
         let mut opened = self.database.write();
-        if !opened.as_ref().is_some_and(is_writable) {
+        if opened.as_ref().is_none_or(|opened| opened.is_view) {
             // It is locked for as long as it is open.
             *opened = None;
             let database = open(&self.path).map_err(|reason| failed(&reason))?;
@@ -117,6 +119,62 @@ impl StoreFile {
         Ok(done.map_err(|_| StoreError::Failed("the file is damaged".to_owned()))??)
     }
 
+    /// Replaces the file with a copy if most of it is free. A copy has only the pages that it needs. Others read the file
+    /// meanwhile; only the one who writes may call this. redb's own `compact` takes five times as long, and no one could read.
+    pub(super) fn compact(&self) -> Result<(), StoreError> {
+        let failed = |error: io::Error| failed(&error);
+        let length = || Ok(fs::metadata(&self.path)?.len());
+        let before = length().map_err(failed)?;
+        let (_, held) = self.totals()?;
+        if before < MIN_COMPACTED || before / MAX_TIMES_HELD < held {
+            return Ok(());
+        }
+        self.reopen()?;
+        let mut part = self.path.clone().into_os_string();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let database = self.with(|database| self.copy(&database.begin_read()?, &part))?;
+        // Nobody reads from here on, so the old file has no reader when it is closed. The copy is locked while it is open, so no
+        // other process opens it in between.
+        let mut opened = self.database.write();
+        rename(&part, &self.path).map_err(failed)?;
+        *opened = Some(OpenFile {
+            database,
+            is_view: false,
+        });
+        drop(opened);
+        let after = length().map_err(failed)?;
+        tracing::info!(path = %self.path.display(), before, after, "the file of measurements was compacted");
+        Ok(())
+    }
+
+    /// Writes what a transaction reads to a new file, and returns that once it is on disk.
+    fn copy(&self, read: &ReadTransaction, path: &Path) -> Result<Database, redb::Error> {
+        // A server that was killed may have left one.
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(redb::Error::Io(error));
+            }
+            _ => {}
+        }
+        let write = || {
+            let copied = builder().create(path)?;
+            // Nobody may read the copy who may not read the file.
+            let permissions = fs::metadata(&self.path).map(|file| file.permissions());
+            permissions
+                .and_then(|permissions| fs::set_permissions(path, permissions))
+                .map_err(redb::Error::Io)?;
+            let write = copied.begin_write()?;
+            tables::copy(read, &write)?;
+            write.commit()?;
+            Ok(copied)
+        };
+        write().inspect_err(|_| {
+            // The disk may be full of it.
+            let _ = fs::remove_file(path);
+        })
+    }
+
     /// Returns the number of measurements, and the bytes of all keys, records and graphs.
     pub(super) fn totals(&self) -> Result<(u64, u64), StoreError> {
         self.read(|read| {
@@ -127,15 +185,32 @@ impl StoreFile {
     }
 }
 
+/// Gives a file another name, which a power cut does not lose.
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)?;
+    sync_folder_of(to)
+}
+
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+fn builder() -> Builder {
+    let mut builder = Builder::new();
+    builder.set_cache_size(CACHE_BYTES);
+    builder
+}
+
 fn failed(reason: &dyn ToString) -> StoreError {
     StoreError::Failed(reason.to_string())
 }
 
 /// Opens a file. redb panics on many damaged ones. That is an answer like its errors, and no fault of the server, so it is not
 /// logged as one.
-fn unless_panicking<T>(
-    open: impl FnOnce() -> Result<T, redb::Error>,
-) -> Result<T, StoreFault> {
+fn unless_panicking<T>(open: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, StoreFault> {
     let open = AssertUnwindSafe(open);
     let opened = with_default(NoSubscriber::default(), || panic::catch_unwind(open));
     let damaged = || StoreFault::Damaged("a page is unreadable".to_owned());
@@ -145,18 +220,13 @@ fn unless_panicking<T>(
 /// Opens a file to be read, and leaves it as it is.
 fn view(path: &Path) -> Result<Database, StoreFault> {
     let view = StoredView::open(path).map_err(StoreFault::Io)?;
-    unless_panicking(|| {
-        let mut builder = Builder::new();
-        Ok(builder
-            .set_cache_size(CACHE_BYTES)
-            .create_with_backend(view)?)
-    })
+    unless_panicking(|| Ok(builder().create_with_backend(view)?))
 }
 
 fn open(path: &Path) -> Result<Database, StoreFault> {
     let is_new = !path.exists();
     let (database, was_closed, format) = unless_panicking(|| {
-        let mut database = Builder::new().set_cache_size(CACHE_BYTES).create(path)?;
+        let mut database = builder().create(path)?;
         // Reads every page, so that damage shows at the start rather than in a call.
         let was_closed = database.check_integrity()?;
         let format = format(&database)?;
@@ -177,12 +247,7 @@ fn open(path: &Path) -> Result<Database, StoreFault> {
     }
     if is_new {
         // Otherwise a power cut could lose the name of the file.
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))
-            .and_then(|folder| folder.sync_all())
-            .map_err(StoreFault::Io)?;
+        sync_folder_of(path).map_err(StoreFault::Io)?;
     }
     Ok(database)
 }
@@ -324,8 +389,6 @@ impl StorageBackend for StoredView {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]

@@ -1,6 +1,8 @@
 //! The tables of the file, and what adding to and removing from them takes.
 
-use redb::{ReadableTable as _, Table, TableDefinition, WriteTransaction};
+use redb::{
+    Key, ReadTransaction, ReadableTable as _, Table, TableDefinition, Value, WriteTransaction,
+};
 
 use crate::store::{
     GraphKind, KeptGraph, Measurement, Reporter, Subject, key::reporter_key,
@@ -41,6 +43,30 @@ pub(crate) const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("f
 
 /// Name of the number of bytes of all keys, records and graphs in [`FACTS`].
 pub(super) const BYTES: &str = "bytes";
+
+/// Copies all tables of a file into an empty one.
+pub(super) fn copy(from: &ReadTransaction, to: &WriteTransaction) -> Result<(), redb::Error> {
+    copy_table(from, to, MEASUREMENTS)?;
+    copy_table(from, to, REPORTERS_KEYS)?;
+    copy_table(from, to, GRAPHS)?;
+    copy_table(from, to, SUBJECTS)?;
+    copy_table(from, to, STRUCTURES)?;
+    copy_table(from, to, REPORTERS)?;
+    copy_table(from, to, FACTS)
+}
+
+fn copy_table<K: Key + 'static, V: Value + 'static>(
+    from: &ReadTransaction,
+    to: &WriteTransaction,
+    table: TableDefinition<'_, K, V>,
+) -> Result<(), redb::Error> {
+    let mut copied = to.open_table(table)?;
+    for entry in from.open_table(table)?.iter()? {
+        let (key, value) = entry?;
+        copied.insert(key.value(), value.value())?;
+    }
+    Ok(())
+}
 
 /// Bytes that something took which was removed, and who reported or brought it.
 pub(super) struct FreedSpace {

@@ -23,8 +23,8 @@ use crate::{
 pub(super) enum Command {
     /// Adds measurements.
     Report(Report, Answer<ReportOutcome>),
-    /// Deletes the chosen measurements, and answers how many that were.
-    Delete(MeasurementFilter, Answer<u64>),
+    /// Deletes the first of the chosen measurements after a key.
+    Delete(MeasurementFilter, Option<Key>, Answer<DeletedPart>),
     /// Opens the file again after a failure, at least to be read.
     Reopen(Answer<()>),
     /// Closes the file.
@@ -43,14 +43,14 @@ pub(super) struct Writer {
 }
 
 /// What one commit deleted.
-struct DeletedPart {
-    measurements: u64,
+pub(super) struct DeletedPart {
+    pub(super) measurements: u64,
     /// The key after which the next commit goes on; `None` if nothing is left.
-    next: Option<Key>,
+    pub(super) next: Option<Key>,
 }
 
 /// A key of a table.
-type Key = Vec<u8>;
+pub(super) type Key = Vec<u8>;
 
 /// Maximum number of measurements that one commit deletes.
 const DELETED_AT_ONCE: usize = 10_000;
@@ -61,6 +61,7 @@ const MAX_GROUP: usize = 256;
 impl Writer {
     /// Writes until the store is closed or dropped.
     pub(super) fn run(mut self) {
+        self.compact();
         let mut next = None;
         while let Some(command) = next.take().or_else(|| self.commands.blocking_recv()) {
             match command {
@@ -71,11 +72,14 @@ impl Writer {
                     next = self.collect(&mut group);
                     self.report(group);
                 }
-                Command::Delete(chosen, answer) => {
-                    let deleted = self.delete(&chosen);
-                    self.sample();
+                Command::Delete(chosen, after, answer) => {
+                    let deleted = self.delete(&chosen, after.as_deref());
+                    let is_last = deleted.as_ref().is_ok_and(|part| part.next.is_none());
                     // The caller may have gone.
                     let _ = answer.send(deleted);
+                    if is_last {
+                        self.compact();
+                    }
                 }
                 Command::Reopen(answer) => {
                     let _ = answer.send(self.reopen_to_read());
@@ -120,17 +124,21 @@ impl Writer {
         }
     }
 
-    fn delete(&self, chosen: &MeasurementFilter) -> Result<u64, StoreError> {
-        // In several commits, so that one neither holds the writer for long nor needs much memory.
-        let mut deleted = 0;
-        let mut after = None;
-        loop {
-            let some = self.write(|database| delete_some(database, chosen, after.as_deref()))?;
-            deleted += some.measurements;
-            after = some.next;
-            if after.is_none() {
-                return Ok(deleted);
-            }
+    fn delete(
+        &self,
+        chosen: &MeasurementFilter,
+        after: Option<&[u8]>,
+    ) -> Result<DeletedPart, StoreError> {
+        let part = self.write(|database| delete_some(database, chosen, after))?;
+        self.series.deleted.increment(part.measurements);
+        self.sample();
+        Ok(part)
+    }
+
+    /// Returns what was deleted to the file system, if that is most of the file.
+    fn compact(&self) {
+        if let Err(error) = self.file.compact() {
+            tracing::warn!(%error, "the file of measurements was not compacted; it stays as it is");
         }
     }
 
@@ -221,6 +229,13 @@ fn delete_some(
     let write = database.begin_write()?;
     let mut tables = Tables::open(&write)?;
     let (keys, next) = chosen_keys(&tables, chosen, after)?;
+    // Without a commit: expired measurements are looked for again and again.
+    if keys.is_empty() {
+        return Ok(DeletedPart {
+            measurements: 0,
+            next,
+        });
+    }
     let mut subjects = BTreeSet::new();
     let mut freed = BTreeMap::<Reporter, u64>::new();
     for key in &keys {

@@ -159,9 +159,7 @@ pub(super) enum LinkError {
 const MAX_ANSWER: Duration = Duration::from_secs(10);
 
 /// Waits for an answer.
-pub(super) async fn within<T, E>(
-    answer: impl Future<Output = Result<T, E>>,
-) -> Result<T, LinkError>
+pub(super) async fn within<T, E>(answer: impl Future<Output = Result<T, E>>) -> Result<T, LinkError>
 where
     LinkError: From<E>,
 {

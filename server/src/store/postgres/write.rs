@@ -81,6 +81,7 @@ impl PostgresStore {
         loop {
             let [measurements, graphs] = within(delete_some(&mut client, chosen)).await?;
             deleted += measurements.unsigned_abs();
+            self.series.deleted.increment(measurements.unsigned_abs());
             if measurements.max(graphs) < number(DELETED_AT_ONCE) {
                 break;
             }

@@ -1,5 +1,7 @@
 //! Servers share measurements in a PostgreSQL database, and rank without it while it is away.
 
+use std::num::NonZeroU64;
+
 use hlorank_tests::prelude::*;
 
 use super::*;
@@ -199,6 +201,61 @@ async fn a_database_draws_what_a_file_draws() {
     assert_eq!(adaptation.measured_configs as usize, all.len());
 }
 
+/// Reports all of a kernel under the name of a reporter, at some times.
+async fn report_of(
+    client: &Client,
+    kernel: &Kernel,
+    reporter: &str,
+    times: Vec<u64>,
+) -> Result<hlorank_client::ReportOutcome, ClientError> {
+    client
+        .report_measurements_of(reporter, &times, &kernel.handle, &adapt(kernel))
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_measurements_are_listed_and_expire_in_a_database_too() {
+    let Some(database) = Postgres::start() else {
+        return;
+    };
+    let kernels = Kernel::all();
+    let (_server, client) = start_with(&database, &[]).await;
+    // Of the year 1975, and of today.
+    let old = vec![157_800_000; kernels[0].seconds.len()];
+    report_of(&client, &kernels[0], "ann", old.clone())
+        .await
+        .unwrap();
+    report_of(&client, &kernels[1], "ann", Vec::new())
+        .await
+        .unwrap();
+    let again = report_of(&client, &kernels[0], "ann", Vec::new()).await;
+    assert_eq!(again.unwrap().known as usize, old.len());
+    let before = NonZeroU64::new(1_000_000_000);
+    let listed = client
+        .list_measurements_before(MeasurementsOf::All, before, &[])
+        .await
+        .unwrap();
+    let times: Vec<u64> = listed
+        .graphs
+        .into_iter()
+        .flat_map(|graph| graph.reported_at)
+        .collect();
+    assert_eq!(times, old, "the time of the first report stays");
+    let of_another = Deletion::Target("another board");
+    assert_eq!(client.delete_before(of_another, before).await.unwrap(), 0);
+    let (keeping, _) = start_with(&database, &["--keep-measurements-for=365d"]).await;
+    let expired = old.len() as f64;
+    keeping
+        .until_metrics(|scrape| scrape.value("hlorank_measurements_deleted_total", &[]) == expired)
+        .await;
+    let left = client
+        .list_measurements(MeasurementsOf::All, &[])
+        .await
+        .unwrap();
+    let times = left.graphs.into_iter().flat_map(|graph| graph.reported_at);
+    assert_eq!(times.count(), kernels[1].seconds.len());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_is_bounded_and_refused_in_another_format() {
     let Some(database) = Postgres::start() else {
@@ -221,7 +278,31 @@ async fn a_database_is_bounded_and_refused_in_another_format() {
             0
         );
     }
-    database.execute("UPDATE hlorank_store SET format = 5");
+    {
+        let (_server, client) = start_with(&database, &[]).await;
+        report_of(&client, &kernels[0], "ann", Vec::new())
+            .await
+            .unwrap();
+        database.execute("UPDATE hlorank_store SET format = 5");
+        // Whether the measurements are new or known.
+        for kernel in &kernels[..2] {
+            let refused = report_of(&client, kernel, "ann", Vec::new())
+                .await
+                .unwrap_err();
+            assert_eq!(reason(&refused), Some("MEASUREMENTS_FAILED"), "{refused}");
+            says!(refused.to_string(), "format 5", "reads format 4");
+        }
+        let refused = client.delete(Deletion::Target(TARGET)).await.unwrap_err();
+        assert_eq!(reason(&refused), Some("MEASUREMENTS_FAILED"), "{refused}");
+        database.execute("UPDATE hlorank_store SET format = 4");
+        let kept = client.list_measurements(MeasurementsOf::All, &[]).await;
+        assert_eq!(
+            kept.unwrap().graphs.len(),
+            1,
+            "nothing was written or deleted"
+        );
+        database.execute("UPDATE hlorank_store SET format = 5");
+    }
     let refusal = async |flag: &str| {
         TestServer::try_start_with(&[flag])
             .await

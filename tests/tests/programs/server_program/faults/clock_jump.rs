@@ -32,6 +32,30 @@ async fn hour(server: &ServerProcess, id: &str) -> String {
     lines[0]["timestamp"].as_str().unwrap()[..13].to_owned()
 }
 
+#[test]
+fn a_server_does_not_start_while_the_clock_shows_a_time_before_1970() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(shim) = shim(folder.path()) else {
+        return;
+    };
+    let offset = folder.path().join("offset");
+    fs::write(&offset, "-100000000000").unwrap();
+    let output = server_program()
+        .args(["--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0"])
+        .env("LD_PRELOAD", shim)
+        .env("CLOCK_OFFSET", &offset)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    says!(
+        said,
+        "the clock of the system shows a time before 1970",
+        "set it"
+    );
+    assert!(!said.contains("panic"), "{said}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn deadlines_and_reloads_do_not_heed_the_wall_clock() {
     let folder = tempfile::tempdir().unwrap();

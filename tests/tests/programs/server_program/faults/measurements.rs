@@ -237,9 +237,19 @@ async fn a_file_that_is_in_use_or_damaged_is_reported_with_what_to_do() {
     );
     ended_well(server).await;
 
+    let intact = fs::read(&file).unwrap();
     damage(&file);
-    let said = refusal(&flag);
-    says!(said, "damaged", "move it away");
+    let damaged = fs::read(&file).unwrap();
+    // All but the first page is empty, as after a disk lost what it had not written yet.
+    let mut empty = intact.clone();
+    empty[4_096..].fill(0);
+    let cut = intact[..intact.len() / 2].to_vec();
+    for content in [damaged, empty, cut] {
+        fs::write(&file, content).unwrap();
+        let said = refusal(&flag);
+        says!(said, "damaged", "move it away", &*file.to_string_lossy());
+        assert!(!said.contains("panic"), "{said}");
+    }
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
     let said = refusal(&flag);
