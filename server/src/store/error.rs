@@ -22,8 +22,8 @@ pub enum StoreFault {
     Locked,
     /// Its contents are not what was written, or were written by another program.
     #[error(
-        "the file is damaged, or is no file of measurements ({0}); put a copy from a backup in its place, or move it away: \
-         the server then starts with an empty one"
+        "the file is damaged, or is no file of measurements ({0}); move it away: the server then starts with an empty one, \
+         into which `hlorank measurements import` brings an export"
     )]
     Damaged(String),
     /// It was written in a format that this version does not know.

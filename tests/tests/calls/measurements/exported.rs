@@ -1,5 +1,7 @@
 //! `hlorank measurements export` and `import`: what a server keeps goes to files, and from there to another server.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use hlorank_tests::prelude::*;
 
 use super::*;
@@ -142,6 +144,60 @@ async fn servers_that_exchange_their_measurements_answer_alike() {
             .await
             .unwrap()
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_while_clients_report_has_all_that_was_acknowledged_before() {
+    let folders = [folder(), folder()];
+    let (one, client) = start(folders[0].path(), &[]).await;
+    let (other, other_client) = start(folders[1].path(), &[]).await;
+    let kernel = Kernel::all().remove(0);
+    let tiles = kernel.seconds.len();
+    let acknowledged = Arc::new(AtomicU32::new(0));
+    let reported = Arc::clone(&acknowledged);
+    let reporting = tokio::spawn(async move {
+        for number in 1.. {
+            let ids = (0..tiles).map(|tile| format!("{number} {tile}"));
+            let times = run_times(kernel.seconds.iter().copied());
+            let adapt = Adapt::new(TARGET).measured(&kernel.tiles, &times).ids(ids);
+            client
+                .report_measurements(&kernel.handle, &adapt)
+                .await
+                .unwrap();
+            reported.store(number, Ordering::SeqCst);
+        }
+    });
+    let until = async |number: u32| {
+        while acknowledged.load(Ordering::SeqCst) < number {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    until(20).await;
+    let before = acknowledged.load(Ordering::SeqCst);
+    let exported = folders[0].path().join("exported");
+    hlorank(&one, &["export", "--out", path(&exported)]);
+    // Reports go on during an export and after it.
+    until(before + 1).await;
+    reporting.abort();
+    hlorank(&other, &["import", path(&exported)]);
+    let (mut ids, mut after) = (BTreeSet::new(), Vec::new());
+    loop {
+        let page = other_client
+            .list_measurements(MeasurementsOf::All, &after)
+            .await
+            .unwrap();
+        ids.extend(page.graphs.into_iter().flat_map(|graph| graph.ids));
+        after = page.next;
+        if after.is_empty() {
+            break;
+        }
+    }
+    for number in 1..=before {
+        for tile in 0..tiles {
+            let id = format!("{number} {tile}");
+            assert!(ids.contains(id.as_bytes()), "{id} of {before}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
