@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 /// Returns the first 80 characters of a name for a message. A name comes from outside and may be megabytes long.
 pub fn shortened(name: &str) -> String {
     const SHOWN: usize = 80;
@@ -18,4 +20,38 @@ pub fn is_printable(letter: char) -> bool {
         '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
     );
     !letter.is_control() && !is_invisible
+}
+
+/// Escapes every letter that is not [printable](is_printable) as JSON does: `\u001b`. JSON stays JSON, because only its strings can have
+/// such a letter. A name from outside then forges neither a line nor a colour.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_printable) {
+        return text.into();
+    }
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if is_printable(letter) {
+            escaped.push(letter);
+        } else {
+            // JSON has escapes of 16 bits, so a character beyond them becomes a surrogate pair.
+            let mut units = [0; 2];
+            let units = letter.encode_utf16(&mut units).iter();
+            escaped.extend(units.map(|unit| format!("\\u{unit:04x}")));
+        }
+    }
+    escaped.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_printed_is_escaped_as_in_json() {
+        assert_eq!(
+            escaped("a\n\u{1b}[2J\u{202e}é\u{7f}"),
+            "a\\u000a\\u001b[2J\\u202eé\\u007f"
+        );
+        assert!(matches!(escaped("plain"), Cow::Borrowed("plain")));
+    }
 }

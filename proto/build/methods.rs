@@ -74,15 +74,17 @@ fn row(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<String, Incom
     let rules = rules(pool, method).ok_or_else(|| lacks("method"))?;
     let scope = variant(&rules, "scope").ok_or_else(|| lacks("scope"))?;
     let class = variant(&rules, "class").ok_or_else(|| lacks("class"))?;
-    let selects_model = rules
-        .get_field_by_name("selects_model")
-        .and_then(|value| value.as_bool())
-        .unwrap_or_default();
+    let is_set = |option| {
+        let value = rules.get_field_by_name(option);
+        value.and_then(|value| value.as_bool()).unwrap_or_default()
+    };
     Ok(format!(
         "Method {{ service: {service:?}, name: {name:?}, scope: Some(Scope::{scope}), class: CallClass::{class}, \
-         selects_model: {selects_model}, is_stream: {is_stream} }}",
+         selects_model: {selects_model}, changes: {changes}, is_stream: {is_stream} }}",
         service = method.parent_service().full_name(),
         name = method.name(),
+        selects_model = is_set("selects_model"),
+        changes = is_set("changes"),
         is_stream = method.is_client_streaming(),
     ))
 }

@@ -15,6 +15,8 @@ pub struct Method {
     pub class: CallClass,
     /// Whether a call selects a model.
     pub selects_model: bool,
+    /// Whether every call changes what the server serves or keeps.
+    pub changes: bool,
     /// Whether the client sends any number of messages instead of one.
     pub is_stream: bool,
 }
@@ -60,6 +62,7 @@ const fn reflection(service: &'static str) -> Method {
         scope: Some(Scope::Read),
         class: CallClass::Watching,
         selects_model: false,
+        changes: false,
         is_stream: true,
     }
 }
@@ -71,6 +74,7 @@ const fn health(name: &'static str, class: CallClass) -> Method {
         scope: None,
         class,
         selects_model: false,
+        changes: false,
         is_stream: false,
     }
 }

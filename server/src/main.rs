@@ -12,6 +12,7 @@ use std::{
 };
 
 use hlorank_arguments::unknown_variables;
+use hlorank_graph::escaped;
 use hlorank_server::{settings::Settings, start, telemetry};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::low_level::exit;
@@ -61,7 +62,8 @@ fn main() {
 
 /// Prints to standard error. Unlike `eprintln!`, it does not panic if that fails.
 fn print_error(message: impl Display) {
-    let _ = writeln!(io::stderr(), "hlorank-server: {message}");
+    let message = message.to_string();
+    let _ = writeln!(io::stderr(), "hlorank-server: {}", escaped(&message));
 }
 
 /// Starts this program again with variables, because setting a variable in a running program is not sound.

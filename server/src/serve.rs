@@ -23,7 +23,7 @@ use crate::{
     settings::Settings,
     start_error::StartError,
     store::{MeasurementStore, RunningRetention},
-    telemetry::Tracing,
+    telemetry::{AuditedChange, Tracing, audit, outcome},
 };
 
 /// A server that serves calls until it is stopped.
@@ -145,7 +145,14 @@ impl RunningServer {
         tokio::spawn(Arc::clone(&self.credentials).reload());
         let registry = Arc::clone(&self.registry);
         tokio::spawn(async move {
-            if let Err(error) = registry.reload().await {
+            let reloaded = registry.reload().await;
+            audit(
+                "Reload",
+                None,
+                &AuditedChange::default(),
+                outcome(&reloaded),
+            );
+            if let Err(error) = reloaded {
                 tracing::warn!(%error, "models were not reloaded");
             }
         });

@@ -9,7 +9,7 @@ use std::{
 use clap::builder::styling::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 use hlorank_client::v1::ScoreUnit;
-use hlorank_graph::is_printable;
+use hlorank_graph::{escaped, is_printable};
 use serde::Serialize;
 
 // Colours of the output. `anstream` removes them if the output is not a terminal or if `NO_COLOR` is set.
@@ -57,34 +57,17 @@ impl Format {
                 anstream::stdout().lock(),
                 &printable_lines(&report.to_string()),
             ),
-            Self::Json => write_lines(
-                io::stdout().lock(),
-                &escaped(&serde_json::to_string_pretty(report)?),
-            ),
+            Self::Json => {
+                let json = serde_json::to_string_pretty(report)?;
+                let lines: Vec<_> = json.lines().map(escaped).collect();
+                write_lines(io::stdout().lock(), &lines.join("\n"))
+            }
         }
     }
 }
 
 /// What stands for a character that cannot be printed.
 const REPLACEMENT: &str = "\u{fffd}";
-
-/// Escapes what cannot be printed in a JSON document, whose strings alone can have it.
-fn escaped(json: &str) -> String {
-    // serde_json escapes control characters only up to U+001F, and none of those that change the
-    // direction of text.
-    let mut escaped = String::with_capacity(json.len());
-    for letter in json.chars() {
-        if letter == '\n' || is_printable(letter) {
-            escaped.push(letter);
-        } else {
-            // JSON has escapes of 16 bits, so a character beyond them becomes a surrogate pair.
-            let mut units = [0; 2];
-            let units = letter.encode_utf16(&mut units).iter();
-            escaped.extend(units.map(|unit| format!("\\u{unit:04x}")));
-        }
-    }
-    escaped
-}
 
 /// Replaces what cannot be printed in a text, except ends of lines and the styles of this program.
 fn printable_lines(text: &str) -> String {
@@ -299,10 +282,6 @@ mod tests {
         assert_eq!(
             printable_lines("\u{1b}[1;4mname\u{1b}[0m\n\u{1b}[2J\u{202e}"),
             "\u{1b}[1;4mname\u{1b}[0m\n\u{fffd}[2J\u{fffd}"
-        );
-        assert_eq!(
-            escaped("{\"name\": \"\u{202e}é\u{7f}\"}\n"),
-            "{\"name\": \"\\u202eé\\u007f\"}\n"
         );
     }
 

@@ -88,7 +88,8 @@ impl CostModelService for CostModel {
         &self,
         request: Request<DeleteMeasurementsRequest>,
     ) -> Result<Response<DeleteMeasurementsResponse>, Status> {
-        let answer = self.delete(request.into_inner()).await?;
+        let call = self.call(request.extensions())?;
+        let answer = self.delete(request.into_inner(), &call).await?;
         Ok(Response::new(answer))
     }
 }

@@ -1,6 +1,6 @@
 //! `ReportMeasurements`, `ListMeasurements`, page by page, `GetMeasuredGraph` and `DeleteMeasurements`.
 
-use hlorank_graph::{ConfigurationError, Configurations, Limits};
+use hlorank_graph::{ConfigurationError, Configurations, Digest, Limits};
 use hlorank_proto::{
     methods::Scope,
     received::{Adapt, ReportMeasurementsRequest},
@@ -23,6 +23,7 @@ use crate::{
     errors::ServiceError,
     security::TokenError,
     store::{Measurement, Reporter, StoreError, Subject},
+    telemetry::AuditedChange,
 };
 
 /// Number of measurements of a page by default.
@@ -48,7 +49,7 @@ impl CostModel {
     ) -> Result<ReportMeasurementsResponse, ServiceError> {
         // A server without a store refuses a report before it reads the graph.
         self.stored.store()?;
-        let reporter = reporter_of(&request.reporter, &call.client)?;
+        let reporter = reporter_of(&request.reporter, call)?;
         let batch = self.batch(request.batch).await?;
         let task = batch.task();
         check_target(REPORT.target, &request.target)?;
@@ -60,6 +61,7 @@ impl CostModel {
             ids: request.ids,
             ..Adapt::default()
         };
+        let imported = sent.target.clone();
         let sent = SentMeasurements::new(&REPORT, Some(batch), sent)?;
         // Clients choose no times of their own measurements: an operator deletes by them.
         if !request.reported_at.is_empty() {
@@ -70,10 +72,18 @@ impl CostModel {
         let found = self
             .find_graph(request.graph, Some(task), &call.record)
             .await?;
+        let is_import = reporter != call.client.reporter;
         let kept = self
             .stored
             .report(call, &found, sent, reporter, times)
             .await?;
+        if is_import {
+            call.record.changes(|change| {
+                change.target = Some(imported);
+                change.graph = Some(found.graph.hash);
+                change.measurements = Some(kept.accepted);
+            });
+        }
         Ok(ReportMeasurementsResponse {
             accepted: count(kept.accepted),
             known: count(kept.known),
@@ -133,7 +143,15 @@ impl CostModel {
     pub(super) async fn delete(
         &self,
         request: DeleteMeasurementsRequest,
+        call: &Call,
     ) -> Result<DeleteMeasurementsResponse, ServiceError> {
+        let named = |name: &String| Some(name.clone()).filter(|name| !name.is_empty());
+        call.record.changes(|change| {
+            change.target = named(&request.target);
+            change.graph = request.graph_hash.as_ref().try_into().map(Digest).ok();
+            change.reporter = named(&request.reporter);
+            change.reported_before = Some(request.reported_before).filter(|time| *time > 0);
+        });
         let store = self.stored.store()?;
         let reporter = Reporter::named(&request.reporter);
         // A request whose fields are not set must not delete everything: only the measurements of a
@@ -149,12 +167,15 @@ impl CostModel {
             request.reported_before,
         )?;
         let deleted = store.delete(&chosen).await?;
+        let set = |change: &mut AuditedChange| change.measurements = Some(deleted);
+        call.record.changes(set);
         Ok(DeleteMeasurementsResponse { deleted })
     }
 }
 
 /// Returns the reporter that a request names, if its client may name another; the client if it names none.
-fn reporter_of(name: &str, client: &Client) -> Result<Reporter, ServiceError> {
+fn reporter_of(name: &str, call: &Call) -> Result<Reporter, ServiceError> {
+    let client = &call.client;
     let Some(named) = Reporter::named(name) else {
         return Ok(client.reporter.clone());
     };
@@ -162,6 +183,8 @@ fn reporter_of(name: &str, client: &Client) -> Result<Reporter, ServiceError> {
     // What a client measured itself comes before what others measured, so no client may report in
     // the name of another.
     if named != client.reporter {
+        let name = Some(named.name().to_owned());
+        call.record.changes(|change| change.reporter = name);
         check_admin(client)?;
     }
     Ok(named)

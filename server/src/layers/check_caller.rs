@@ -11,7 +11,8 @@ use tonic::transport::server::TcpConnectInfo;
 use crate::{
     admission::{AdminScope, Caller, TokenName},
     errors::{ServiceError, rejected},
-    security::{AllowedHosts, TokenCheck, TrustedProxies},
+    security::{AllowedHosts, TokenCheck, TokenError, TrustedProxies},
+    telemetry::CallRecord,
 };
 
 /// What a listener requires of whoever calls it.
@@ -40,14 +41,23 @@ impl CallerChecks {
         let hosts = &self.hosts;
         // The host comes first, so that a web page learns nothing about tokens.
         hosts.check(request.version(), request.uri(), request.headers())?;
-        let path = request.uri().path();
-        let permission = self.tokens.check(path, request.headers())?;
+        let permission = self.tokens.check(request.uri().path(), request.headers());
+        let token = match &permission {
+            Ok(permission) => permission.token.clone(),
+            Err(TokenError::ScopeMissing { name, .. }) => Some(TokenName(name.as_str().into())),
+            Err(_) => None,
+        };
+        let caller = caller(&self.proxies, token, request);
+        // Rejected calls are logged, too.
+        if let Some(record) = request.extensions().get::<CallRecord>() {
+            record.called_by(caller.clone());
+        }
+        let permission = permission?;
         // No handler or log can disclose the token.
         request.headers_mut().remove(AUTHORIZATION);
         if permission.is_admin {
             request.extensions_mut().insert(AdminScope);
         }
-        let caller = caller(&self.proxies, permission.token, request);
         request.extensions_mut().insert(caller);
         Ok(())
     }

@@ -39,6 +39,8 @@ pub struct Method {
     pub service: &'static str,
     /// Name of the method, such as `PutGraph`.
     pub name: &'static str,
+    /// Whether every call changes what the server serves or keeps.
+    pub changes: bool,
     without_model: CallSeries,
 }
 
@@ -68,6 +70,7 @@ impl Methods {
             let series = Method {
                 service: method.service,
                 name: method.name,
+                changes: method.changes,
                 without_model: CallSeries::new(recorder, method.name, NO_MODEL),
             };
             (

@@ -1,3 +1,4 @@
+use hlorank_graph::escaped;
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder as _};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
@@ -84,7 +85,8 @@ impl Recorder {
 fn key(name: &'static str, labels: Labels<'_>) -> Key {
     let labels = labels
         .iter()
-        .map(|&(label, value)| Label::new(label, value.to_owned()));
+        // A target is named by clients.
+        .map(|&(label, value)| Label::new(label, escaped(value).into_owned()));
     Key::from_parts(name, labels.collect::<Vec<_>>())
 }
 

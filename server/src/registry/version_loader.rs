@@ -6,6 +6,7 @@ use std::{
 };
 
 use tokio::runtime::Handle;
+use tonic::Code;
 
 use super::{
     catalogue::CatalogueState,
@@ -19,6 +20,7 @@ use crate::{
     engine::Engine,
     model::{Artifact, Model, Rejection, RunReports},
     runtime::Runtime,
+    telemetry::{AuditedChange, audit},
 };
 
 /// Loads, checks and warms up versions.
@@ -103,6 +105,15 @@ impl VersionLoader {
         self.shared.with_model(&attempt.name, |versions| {
             // The lock was free since the check above, so a scan may have found other files.
             if versions.is_current(attempt.version, attempt.number) {
+                let change = AuditedChange {
+                    version: Some(attempt.version),
+                    ..AuditedChange::of_model(&attempt.name)
+                };
+                let outcome = match &prepared {
+                    Ok(_) => (Code::Ok, None),
+                    Err(rejection) => (Code::FailedPrecondition, Some(rejection.reason)),
+                };
+                audit("Load", None, &change, outcome);
                 match prepared {
                     Ok(model) => versions.loaded(attempt.version, model),
                     Err(rejection) => versions.rejected(attempt.version, rejection),

@@ -15,7 +15,10 @@ use super::{
     request_id::RequestId,
     spans::CallSpan,
 };
-use crate::metrics::{Method, Metrics, code_name};
+use crate::{
+    admission::Caller,
+    metrics::{Method, Metrics, code_name},
+};
 
 /// Receives what is observed of calls.
 pub(crate) struct Observer {
@@ -51,9 +54,11 @@ impl Call {
     ) -> Self {
         let span = CallSpan::start(&observer.tracer, &method, request.headers());
         let connection = request.extensions().get::<TcpConnectInfo>();
+        let record = CallRecord::default();
+        record.facts().method = method.name;
         Self {
             observer: Arc::clone(observer),
-            record: CallRecord::default(),
+            record,
             id: id.clone(),
             // The span has the highest level, so that no filter that prints a line leaves out the
             // ids of its call.
@@ -117,6 +122,10 @@ impl Call {
         if call.code != Code::Ok || fastrand::f64() < *logged_ratio {
             self.log_span.in_scope(|| log(&call, &facts));
         }
+        if (call.method.changes || facts.change.is_some()) && !facts.is_detached {
+            let outcome = (call.code, call.reason);
+            self.log_span.in_scope(|| facts.audit(outcome));
+        }
         self.span.end(tracer, &call, &facts);
     }
 }
@@ -155,6 +164,7 @@ fn log(call: &EndedCall<'_>, facts: &Facts) {
         distinct_configs = scored.map(|scored| scored.distinct_configs),
         rows = scored.map(|scored| scored.distinct_segment_rows),
         evaluated = scored.map(|scored| scored.rows_evaluated),
+        client = facts.client.as_ref().map(Caller::name),
         peer = call.peer.map(field::display),
         "call ended"
     );

@@ -11,11 +11,16 @@ use hlorank_graph::{Digest, SegmentedGraph};
 use parking_lot::{Mutex, MutexGuard};
 use tonic::Code;
 
-use super::request_id::RequestId;
+use super::{
+    audit::{AuditedChange, Outcome, audit, outcome},
+    request_id::RequestId,
+};
 use crate::{
+    admission::Caller,
     metrics::{Method, ModelSeries},
     model::Model,
     outcome::{Reuse, Stages},
+    refusal::Refused,
 };
 
 /// Collects what a call is about, until the call has ended and is counted, logged and traced. Clones share one record.
@@ -31,6 +36,14 @@ struct Record {
 /// What is known about a call.
 #[derive(Clone, Default)]
 pub(super) struct Facts {
+    /// Name of the method.
+    pub(super) method: &'static str,
+    /// Whose call it is.
+    pub(super) client: Option<Caller>,
+    /// What the call asked to change.
+    pub(super) change: Option<AuditedChange>,
+    /// Whether the change goes on without its call, and is logged when it ends.
+    pub(super) is_detached: bool,
     /// Metrics of the model that was selected.
     pub(super) series: Option<Arc<ModelSeries>>,
     /// Name and version of the model that answered.
@@ -82,6 +95,27 @@ const MAX_STAGES: usize = 128;
 const MIN_STAGE: Duration = Duration::from_micros(1);
 
 impl CallRecord {
+    /// Records whose call it is.
+    pub(crate) fn called_by(&self, client: Caller) {
+        self.facts().client = Some(client);
+    }
+
+    /// Records more about what the call asked to change, and thereby that it did.
+    pub(crate) fn changes(&self, describe: impl FnOnce(&mut AuditedChange)) {
+        describe(self.facts().change.get_or_insert_default());
+    }
+
+    /// Runs a change to its end even if the call ends before, and then logs it.
+    pub(crate) async fn audited<E: Refused>(
+        self,
+        change: impl Future<Output = Result<(), E>>,
+    ) -> Result<(), E> {
+        self.facts().is_detached = true;
+        let changed = change.await;
+        self.facts().audit(outcome(&changed));
+        changed
+    }
+
     /// Records the metrics of the selected model.
     pub fn selected(&self, series: &Arc<ModelSeries>) {
         self.facts().series = Some(Arc::clone(series));
@@ -139,6 +173,13 @@ impl CallRecord {
 }
 
 impl Facts {
+    /// Logs the change of the call.
+    pub(super) fn audit(&self, outcome: Outcome<'_>) {
+        let client = self.client.as_ref().map(Caller::name);
+        let change = self.change.clone().unwrap_or_default();
+        audit(self.method, client.as_deref(), &change, outcome);
+    }
+
     fn spent(&mut self, name: &'static str, started: Instant, ended: Instant) {
         if ended.saturating_duration_since(started) >= MIN_STAGE && self.stages.len() < MAX_STAGES {
             self.stages.push(Stage {

@@ -2,7 +2,7 @@
 
 use std::{
     backtrace::{Backtrace, BacktraceStatus},
-    io::{self, IsTerminal as _, Write, stderr},
+    io::{self, Write, stderr},
     panic::{PanicHookInfo, set_hook},
     str::FromStr,
     sync::{
@@ -13,6 +13,7 @@ use std::{
 };
 
 use clap::ValueEnum;
+use hlorank_graph::escaped;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{EnvFilter, filter::ParseError};
 
@@ -43,7 +44,8 @@ struct LostLines {
     reported: AtomicUsize,
 }
 
-/// Standard error, which counts the lines that cannot be written, as on a full disk.
+/// Standard error, which counts the lines that cannot be written, as on a full disk. Every line passes here, so this is where text from
+/// outside, such as a name or the error of a library, loses the letters that would begin another line or control a terminal.
 struct StandardError {
     unwritten: Arc<AtomicUsize>,
 }
@@ -71,7 +73,8 @@ pub fn init(filter: &LogFilter, format: LogFormat) -> Result<LogGuard, ParseErro
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(lines)
-        .with_ansi(stderr().is_terminal())
+        // Colours would be escaped like those of names.
+        .with_ansi(false)
         // It would report a failed write to the stream that failed, and panic.
         .log_internal_errors(false);
     match format {
@@ -135,9 +138,13 @@ impl Write for StandardError {
 
     /// Writes one line.
     fn write_all(&mut self, line: &[u8]) -> io::Result<()> {
-        stderr().write_all(line).inspect_err(|_| {
-            self.unwritten.fetch_add(1, Ordering::Relaxed);
-        })
+        let line = String::from_utf8_lossy(line);
+        let line = escaped(line.trim_end_matches('\n'));
+        stderr()
+            .write_all(format!("{line}\n").as_bytes())
+            .inspect_err(|_| {
+                self.unwritten.fetch_add(1, Ordering::Relaxed);
+            })
     }
 
     fn flush(&mut self) -> io::Result<()> {

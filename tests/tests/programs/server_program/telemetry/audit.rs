@@ -1,0 +1,240 @@
+//! The audit log says who changed what the server serves and keeps, also what was refused, and nothing from outside forges a line.
+
+use std::io::BufRead as _;
+
+use hlorank_proto::onnx::GraphProto;
+use hlorank_proto::v1::{
+    DeleteMeasurementsRequest, PinRequest, RollbackRequest, SetCanaryRequest, UnpinRequest,
+};
+use hlorank_tests::{
+    onnx::{append, node},
+    prelude::*,
+};
+
+use super::calls::{KERNEL, MODEL, by_text, is_access, program, start};
+
+/// A target, which clients name, and which would begin a line of its own and colour it.
+const TARGET: &str = "cpu\n2026-01-01T00:00:00Z  INFO forged\u{1b}[31m\u{9b}2J\u{202e}";
+
+/// Letters that control a terminal or begin a line.
+const CONTROLS: [char; 3] = ['\u{1b}', '\u{9b}', '\u{202e}'];
+
+fn is_audit(line: &Value) -> bool {
+    line["target"] == "audit"
+}
+
+/// A message with a token, whose name is the token, and an id of its call.
+fn by<T>(token: &str, id: &str, message: T) -> Request<T> {
+    let bearer = format!("Bearer {token}");
+    with_headers(message, &[("authorization", &bearer), ("x-request-id", id)])
+}
+
+fn report_of(reporter: &str) -> ReportMeasurementsRequest {
+    ReportMeasurementsRequest {
+        graph: Some(by_text(KERNEL)),
+        target: TARGET.to_owned(),
+        batch: Some(config_batch(packed_tiles(&grid_tiles(4)))),
+        seconds: vec![1.0, 2.0, 3.0, 4.0],
+        reporter: reporter.to_owned(),
+        ..ReportMeasurementsRequest::default()
+    }
+}
+
+/// Makes the changes of a day, one after the other, each with an id.
+async fn make_changes(server: &ServerProcess, first: u64) {
+    let mut admin = server.admin_calls().await;
+    let mut cost_model = server.cost_model().await;
+    let name = MODEL.to_owned();
+    let pin = |version| PinRequest {
+        name: MODEL.to_owned(),
+        version,
+    };
+    admin.pin(by("boss", "1", pin(first))).await.unwrap();
+    let canary = SetCanaryRequest {
+        name: name.clone(),
+        version: first + 1,
+        percent: 10,
+    };
+    admin.set_canary(by("boss", "2", canary)).await.unwrap();
+    let unpin = UnpinRequest { name: name.clone() };
+    admin.unpin(by("boss", "3", unpin)).await.unwrap();
+    let rollback = RollbackRequest { name };
+    admin.rollback(by("boss", "4", rollback)).await.unwrap();
+    admin
+        .reload(by("boss", "5", ReloadRequest {}))
+        .await
+        .unwrap();
+    admin.pin(by("boss", "6", pin(99))).await.unwrap_err();
+    admin.pin(by("ci", "7", pin(first))).await.unwrap_err();
+    admin.pin(by("nobody", "8", pin(first))).await.unwrap_err();
+    let own = by("ci", "own", report_of(""));
+    cost_model.report_measurements(own).await.unwrap();
+    let import = by("boss", "9", report_of("ann"));
+    cost_model.report_measurements(import).await.unwrap();
+    let import = by("ci", "10", report_of("ann"));
+    cost_model.report_measurements(import).await.unwrap_err();
+    let delete = DeleteMeasurementsRequest {
+        reporter: "ann".to_owned(),
+        target: TARGET.to_owned(),
+        ..DeleteMeasurementsRequest::default()
+    };
+    cost_model
+        .delete_measurements(by("ci", "11", delete.clone()))
+        .await
+        .unwrap_err();
+    cost_model
+        .delete_measurements(by("boss", "12", delete))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn every_change_of_a_day_has_a_line_that_says_who_made_it_and_how_it_ended() {
+    let (files, artifacts) = (Files::new(), Artifacts::copy());
+    let tokens = [("boss", "read,admin"), ("ci", "read,report")];
+    let lines = tokens.map(|(name, scopes)| token_line(name, scopes, name));
+    files.write("tokens", &lines.concat());
+    let before = artifacts.versions(MODEL).len() as u64;
+    artifacts.publish(MODEL, before + 1, |_| ());
+    let (models, measurements) = (artifacts.flag(), store_flag(files.folder()));
+    let mut flags = files.flags();
+    flags.extend([
+        models,
+        measurements,
+        "--admin-listen=127.0.0.1:0".to_owned(),
+    ]);
+    flags.push("--max-slowdown=1000".to_owned());
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let server = start(&flags);
+    make_changes(&server, before).await;
+    server.signal("HUP");
+    let by_signal = |line: &Value| is_audit(line) && line["fields"]["client"].is_null();
+    let is_reload = |line: &Value| by_signal(line) && line["fields"]["action"] == "Reload";
+    server.lines(1, is_reload).await;
+
+    let stopped = server.stop().await;
+    let lines = stopped.lines();
+    let asked = lines
+        .iter()
+        .filter(|line| is_audit(line) && !by_signal(line));
+    let asked: Vec<Value> = asked
+        .map(|line| {
+            let mut fields = line["fields"].clone();
+            let entry = fields.as_object_mut().unwrap();
+            assert_eq!(entry.remove("message").unwrap(), "change ended");
+            entry.remove("graph");
+            entry.insert("id".to_owned(), line["span"]["request_id"].clone());
+            fields
+        })
+        .collect();
+    let (name, next) = (MODEL, before + 1);
+    let expected = [
+        json!({"id": "1", "action": "Pin", "client": "boss", "model": name, "version": before, "code": "OK"}),
+        json!({"id": "2", "action": "SetCanary", "client": "boss", "model": name, "version": next, "percent": 10, "code": "OK"}),
+        json!({"id": "3", "action": "Unpin", "client": "boss", "model": name, "version": next, "code": "OK"}),
+        json!({"id": "4", "action": "Rollback", "client": "boss", "model": name, "version": before, "code": "OK"}),
+        json!({"id": "5", "action": "Reload", "client": "boss", "code": "OK"}),
+        json!({"id": "6", "action": "Pin", "client": "boss", "model": name, "version": 99, "code": "NOT_FOUND", "reason": "MODEL_NOT_FOUND"}),
+        json!({"id": "7", "action": "Pin", "client": "ci", "code": "PERMISSION_DENIED", "reason": "SCOPE_MISSING"}),
+        json!({"id": "8", "action": "Pin", "client": "127.0.0.1", "code": "UNAUTHENTICATED", "reason": "TOKEN_UNKNOWN"}),
+        json!({"id": "9", "action": "ReportMeasurements", "client": "boss", "reporter": "ann", "target": TARGET, "measurements": 4, "code": "OK"}),
+        json!({"id": "10", "action": "ReportMeasurements", "client": "ci", "reporter": "ann", "code": "PERMISSION_DENIED", "reason": "SCOPE_MISSING"}),
+        json!({"id": "11", "action": "DeleteMeasurements", "client": "ci", "code": "PERMISSION_DENIED", "reason": "SCOPE_MISSING"}),
+        json!({"id": "12", "action": "DeleteMeasurements", "client": "boss", "reporter": "ann", "target": TARGET, "measurements": 4, "code": "OK"}),
+    ];
+    assert_eq!(asked, expected);
+    let loads = lines
+        .iter()
+        .filter(|line| line["fields"]["action"] == "Load");
+    let loaded: BTreeSet<u64> = loads
+        .filter(|line| line["fields"]["model"] == name && line["fields"]["code"] == "OK")
+        .map(|line| line["fields"]["version"].as_u64().unwrap())
+        .collect();
+    assert_eq!(loaded, BTreeSet::from([before, next]));
+    // The target is escaped in JSON, too.
+    assert!(!stopped.log.contains(CONTROLS), "{}", stopped.log);
+
+    let page = fs::read_to_string(repository("docs/logs-and-traces.md")).unwrap();
+    let fields = expected
+        .iter()
+        .flat_map(|line| line.as_object().unwrap().keys());
+    for field in fields.filter(|field| *field != "id") {
+        says!(page, format!("`{field}`"));
+    }
+}
+
+#[tokio::test]
+async fn a_client_behind_a_trusted_proxy_has_its_address_in_the_log() {
+    let server = start(&["--trusted-proxies=127.0.0.1"]);
+    let headers = [("x-forwarded-for", "192.0.2.7")];
+    let request = with_headers(ListModelsRequest {}, &headers);
+    server.models().await.list_models(request).await.unwrap();
+    let line = server.lines(1, is_access).await.remove(0);
+    assert_eq!(line["fields"]["client"], "192.0.2.7");
+}
+
+#[tokio::test]
+async fn a_name_forges_no_line_of_a_log_in_text_and_no_label_of_a_metric() {
+    let artifacts = Artifacts::copy();
+    // The error of ONNX Runtime quotes the name of an operator.
+    let broken = artifacts.publish(MODEL, 7, |version| {
+        let unknown = GraphProto {
+            node: vec![node(TARGET, &["segment"], "unknown", vec![])],
+            ..GraphProto::default()
+        };
+        artifacts.edit_file(version, "encoder.onnx", |model| append(model, unknown));
+    });
+    assert!(broken.exists());
+    let folder = tempfile::tempdir().unwrap();
+    let store = store_flag(folder.path());
+    let mut server = program(&[&artifacts.flag(), &store, "--log-format=text"]);
+    let server = server
+        .args(["--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0"])
+        .stderr(Stdio::piped());
+    let mut server = server.spawn().unwrap();
+    let mut lines = std::io::BufReader::new(server.stderr.take().unwrap()).lines();
+    let mut log = String::new();
+    let serving = loop {
+        let line = lines.next().expect("it starts").unwrap();
+        log += &line;
+        log.push('\n');
+        if line.contains("serving address=") {
+            break line;
+        }
+    };
+    let value = |field: &str| {
+        let (_, rest) = serving.split_once(field).unwrap();
+        rest.split(' ').next().unwrap().to_owned()
+    };
+    let channel = Channel::from_shared(format!("http://{}", value("address=")))
+        .unwrap()
+        .connect()
+        .await
+        .unwrap();
+    let mut cost_model = CostModelServiceClient::new(channel);
+    cost_model
+        .report_measurements(report_of("ann"))
+        .await
+        .unwrap();
+    let metrics = value("metrics=").parse().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let scrape = loop {
+        let (_, text) = http_get(metrics, "/metrics").await;
+        if text.contains("forged") || Instant::now() > deadline {
+            break text;
+        }
+        sleep(Duration::from_millis(100)).await;
+    };
+    server.kill().unwrap();
+    server.wait().unwrap();
+    for line in lines.map_while(Result::ok) {
+        log += &line;
+        log.push('\n');
+    }
+    for text in [&log, &scrape] {
+        says!(text, "forged");
+        assert!(!text.contains(CONTROLS), "{text}");
+        let forged = text.lines().find(|line| line.starts_with("2026-01-01"));
+        assert_eq!(forged, None, "{text}");
+    }
+}
