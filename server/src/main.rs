@@ -13,7 +13,11 @@ use std::{
 
 use hlorank_arguments::unknown_variables;
 use hlorank_graph::escaped;
-use hlorank_server::{settings::Settings, start, telemetry};
+use hlorank_server::{
+    settings::Settings,
+    start,
+    telemetry::{self, unread_variables},
+};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::low_level::exit;
 use tokio::{
@@ -104,8 +108,9 @@ fn allow_all_descriptors() {
 
 async fn run(settings: Settings) -> Result<i32, Box<dyn Error>> {
     let logging = telemetry::init(&settings.log, settings.log_format)?;
-    for unknown in unknown_variables(env::vars_os().map(|(name, _)| name)) {
-        tracing::warn!("{unknown}");
+    let unknown = unknown_variables(env::vars_os().map(|(name, _)| name));
+    for ignored in unknown.into_iter().chain(unread_variables(env::vars_os())) {
+        tracing::warn!("{ignored}");
     }
     let mut stop = StopSignals::new()?;
     // Registered before the models are loaded, so that SIGHUP never ends the program.

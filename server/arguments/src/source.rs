@@ -15,14 +15,60 @@ use clap::{
 
 /// Reads the arguments and variables of this process. Ends it if one of them is wrong, or if they ask for help.
 #[must_use]
-pub fn matches_of_process(mut command: Command) -> ArgMatches {
+pub fn matches_of_process(command: Command) -> ArgMatches {
     let arguments: Vec<OsString> = env::args_os().collect();
+    let mut command = without_empty_variables(command, &|name| env::var_os(name));
     let result = command.try_get_matches_from_mut(&arguments);
+    let result = result.and_then(|matches| match empty_value(&command, &matches) {
+        Some(error) => Err(error),
+        None => Ok(matches),
+    });
     result.unwrap_or_else(|error| {
         // Until now, clap has built the command of the arguments only, and an argument that is not built has no text.
         command.build();
         explained(error, &command, &arguments, &|name| env::var_os(name)).exit()
     })
+}
+
+/// Makes empty variables of arguments without a default as good as unset.
+fn without_empty_variables(
+    command: Command,
+    variable: &dyn Fn(&OsStr) -> Option<OsString>,
+) -> Command {
+    let is_empty = |name: &OsStr| variable(name).is_some_and(|value| value.is_empty());
+    command
+        .mut_args(|argument| {
+            let is_optional = argument.get_default_values().is_empty();
+            if is_optional && argument.get_env().is_some_and(is_empty) {
+                argument.env(None::<&'static str>)
+            } else {
+                argument
+            }
+        })
+        .mut_subcommands(|command| without_empty_variables(command, variable))
+}
+
+/// Returns the error that the value of a setting is empty, if one is.
+fn empty_value(command: &Command, matches: &ArgMatches) -> Option<Error> {
+    let is_empty = |argument: &&Arg| {
+        let mut values = matches
+            .get_raw(argument.get_id().as_str())
+            .into_iter()
+            .flatten();
+        argument.get_env().is_some() && values.any(OsStr::is_empty)
+    };
+    if let Some(argument) = command.get_arguments().find(is_empty) {
+        let mut error = Error::new(ErrorKind::InvalidValue).with_cmd(command);
+        let shown = argument.to_string();
+        error.insert(ContextKind::InvalidArg, ContextValue::String(shown));
+        error.insert(
+            ContextKind::InvalidValue,
+            ContextValue::String(String::new()),
+        );
+        return Some(error);
+    }
+    let (name, matches) = matches.subcommand()?;
+    empty_value(command.find_subcommand(name)?, matches)
 }
 
 /// Returns an error with what is expected in place of the standard library's words, and with where the value came from.

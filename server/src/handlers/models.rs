@@ -129,6 +129,7 @@ impl From<ModelReport> for v1::Model {
             state: v1::ModelState::from(report.state).into(),
             state_since: Some(report.since.into()),
             rejection: report.rejection.map(v1::ModelRejection::from),
+            waits_for: report.waits_for.unwrap_or_default(),
             canary_percent: report.canary_percent.unwrap_or(0).into(),
             pinned: report.pinned,
             folder_gone: report.folder_gone,

@@ -173,7 +173,12 @@ fn read(folder: &Path, file: &str) -> Result<Bytes, Rejection> {
     let folder = fs::canonicalize(folder).map_err(failed)?;
     let path = fs::canonicalize(folder.join(file)).map_err(failed)?;
     if !path.starts_with(&folder) {
-        return Err(outside());
+        // The files of a version change only with its folder, which a link elsewhere would not hold to.
+        let message = format!(
+            "{file} is a link that leads out of the folder of the version, and such links are not followed; `cp -rL` copies a version with \
+             the files themselves"
+        );
+        return Err(Rejection::new("FILE_OUTSIDE_FOLDER", message));
     }
     // To open a pipe would block until another process writes to it.
     if !fs::metadata(&path).map_err(failed)?.is_file() {

@@ -1,7 +1,7 @@
 //! Who made a version: a signature by a key in the format of the Open Source Security Foundation, as the package `model-signing`
 //! writes it. It is a bundle of Sigstore, whose DSSE envelope holds an in-toto statement with the digests of files.
 
-use std::{fmt, fs, io, path::Path};
+use std::path::Path;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use hlorank_graph::Digest;
@@ -16,6 +16,7 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 use super::MANIFEST_FILE;
+use crate::security::{PemContent, check_pem, read_file};
 
 /// Keys of those who may make models.
 #[derive(Clone, Debug)]
@@ -30,13 +31,8 @@ struct PublicKey {
 
 /// Why the keys cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "cannot use the keys in `{file}`: {detail}; --models-key names a PEM file with public keys of ECDSA on P-256 or P-384"
-)]
-pub struct ModelKeysError {
-    file: String,
-    detail: String,
-}
+#[error("{0}; --models-key names a PEM file with public keys of ECDSA on P-256 or P-384")]
+pub struct ModelKeysError(String);
 
 /// A bundle of Sigstore.
 #[derive(Deserialize)]
@@ -93,35 +89,27 @@ const CURVES: [(AlgorithmIdentifier, AlgorithmIdentifier); 2] = [
 impl ModelKeys {
     /// Reads a PEM file of public keys.
     pub fn read(file: &Path) -> Result<Self, ModelKeysError> {
-        let failed = |detail| ModelKeysError {
-            file: file.display().to_string(),
-            detail,
-        };
-        let pem = fs::read(file).map_err(|error: io::Error| failed(error.to_string()))?;
-        let keys = SubjectPublicKeyInfoDer::pem_slice_iter(&pem).map(|key| {
-            let key = key.map_err(|error| error.to_string())?;
-            PublicKey::new(&key).ok_or_else(|| "a key has another algorithm".to_owned())
-        });
-        let keys: Vec<PublicKey> = keys.collect::<Result<_, _>>().map_err(failed)?;
-        if keys.is_empty() {
-            return Err(failed("it has no public key".to_owned()));
-        }
-        Ok(Self(keys))
+        let pem = read_file(file).map_err(ModelKeysError)?;
+        check_pem(file, PemContent::PublicKey, &pem).map_err(ModelKeysError)?;
+        let keys =
+            SubjectPublicKeyInfoDer::pem_slice_iter(&pem).map(|key| PublicKey::new(&key.ok()?));
+        let keys: Option<_> = keys.collect();
+        let unknown = || format!("`{}` has a key of another algorithm", file.display());
+        keys.map(Self).ok_or_else(|| ModelKeysError(unknown()))
     }
 
     /// Checks that a signature is about a manifest, and was made with one of the keys; otherwise says what is wrong. A manifest
     /// has the digests of all files of its version.
     pub(super) fn check(&self, signature: &[u8], manifest: &[u8]) -> Result<(), String> {
-        let unreadable = |error: &dyn fmt::Display| format!("it cannot be read: {error}");
-        let bundle: Bundle =
-            serde_json::from_slice(signature).map_err(|error| unreadable(&error))?;
+        let unreadable = || "it is no bundle of Sigstore with a statement of in-toto".to_owned();
+        let bundle: Bundle = serde_json::from_slice(signature).map_err(|_| unreadable())?;
         let Envelope {
             payload,
             payload_type,
             signatures,
         } = bundle.dsse_envelope;
         let payload = BASE64_STANDARD.decode(payload);
-        let payload = payload.map_err(|error| unreadable(&error))?;
+        let payload = payload.map_err(|_| unreadable())?;
         // This is the pre-authentication encoding of DSSE. Because of the lengths, no other type and
         // payload have the same encoding.
         let prefix = format!(
@@ -144,8 +132,7 @@ impl ModelKeys {
         if payload_type != PAYLOAD_TYPE || !self.0.iter().any(is_by) {
             return Err("none of the keys has signed it".to_owned());
         }
-        let statement: Statement =
-            serde_json::from_slice(&payload).map_err(|error| unreadable(&error))?;
+        let statement: Statement = serde_json::from_slice(&payload).map_err(|_| unreadable())?;
         let digest = Digest(Sha256::digest(manifest).into());
         let mut resources = statement.predicate.resources.iter();
         let signed = resources.find(|resource| resource.name == MANIFEST_FILE);
@@ -188,6 +175,8 @@ impl PublicKey {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// The keys, or the signature, of the files that `model-signing` 1.1.1 has written.
@@ -249,8 +238,8 @@ mod tests {
     #[test]
     fn a_file_without_keys_is_refused() {
         for (file, words) in [
-            ("nothing.pem", "No such file"),
-            ("p256/manifest.json", "it has no public key"),
+            ("nothing.pem", "there is no file"),
+            ("p256/manifest.json", "is no public key in PEM"),
             ("ed25519.pem", "another algorithm"),
         ] {
             let refused = keys(file).unwrap_err().to_string();

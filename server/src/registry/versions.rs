@@ -378,6 +378,7 @@ impl<M: Clone> Versions<M> {
                     Stage::Rejected(rejection) => Some(rejection.clone()),
                     _ => None,
                 },
+                waits_for: (state == ModelState::Discovered).then(|| self.waits_for(version)),
                 model: known.model().cloned(),
                 stable: self.stable == Some(version),
                 canary_percent: canary.map(|split| split.percent),
@@ -409,6 +410,8 @@ pub struct ModelReport<M = Arc<Model>> {
     pub since: SystemTime,
     /// Why the version was rejected, if it was.
     pub rejection: Option<Rejection>,
+    /// What the version waits for, if it is discovered.
+    pub waits_for: Option<String>,
     /// The model, if it is loaded.
     pub model: Option<M>,
     /// Whether requests that name no version reach it, except those that the canary serves.

@@ -1,5 +1,4 @@
 use std::{
-    fmt::Display,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -8,18 +7,17 @@ use std::{
 use rustls::{
     InconsistentKeys, RootCertStore, ServerConfig,
     crypto::{CryptoProvider, ring},
-    pki_types::{
-        CertificateDer, PrivateKeyDer,
-        pem::{self, PemObject as _},
-    },
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
     server::{WebPkiClientVerifier, danger::ClientCertVerifier},
 };
-use x509_cert::{Certificate, der::Decode};
+use x509_cert::{Certificate, certificate::Version, der::Decode as _};
 
 use super::{
     SecuritySettings,
+    pem_files::{PemContent, check_pem},
     watched::{CredentialError, Source},
 };
+use crate::clock;
 
 /// The PEM files that TLS uses.
 pub(super) struct TlsFiles {
@@ -70,10 +68,18 @@ impl TlsFiles {
         let certificate = self.certificate.display();
         let key = self.key.display();
         CredentialError(match error {
-            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-                format!("the key in `{key}` is not that of the certificate in `{certificate}`")
-            }
-            error => format!("TLS cannot use `{certificate}` and `{key}`: {error}"),
+            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => format!(
+                "the key in `{key}` is not that of the certificate in `{certificate}`; `openssl x509 -pubkey -noout -in {certificate}` \
+                 and `openssl pkey -pubout -in {key}` print the same public key for a pair"
+            ),
+            rustls::Error::InvalidCertificate(_) => format!(
+                "TLS cannot use the certificate in `{certificate}`; `openssl x509 -noout -text -in {certificate}` shows it, and it has to \
+                 be one of version 3 for a server"
+            ),
+            _ => format!(
+                "TLS cannot use the key in `{key}`; it takes keys of ECDSA on P-256 or P-384, Ed25519, and RSA with 2048 to 4096 bits, such \
+                 as `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out {key}` makes"
+            ),
         })
     }
 }
@@ -92,14 +98,19 @@ impl Source for TlsFiles {
     fn build(&self, contents: &[Vec<u8>]) -> Result<Tls, CredentialError> {
         let chain = certificates(&self.certificate, &contents[0])?;
         // The certificate of the server itself comes first in its chain.
-        let own = Certificate::from_der(&chain[0]).map_err(|error| {
+        let own = Certificate::from_der(&chain[0]);
+        let own = own.map_err(|_| damaged(&self.certificate, PemContent::Certificate))?;
+        if own.tbs_certificate.version != Version::V3 {
             let path = self.certificate.display();
-            CredentialError(format!(
-                "the certificate in `{path}` cannot be parsed: {error}"
-            ))
-        })?;
-        let key = PrivateKeyDer::from_pem_slice(&contents[1])
-            .map_err(|error| not_pem(&self.key, "private key", &error))?;
+            return Err(CredentialError(format!(
+                "the certificate in `{path}` has not version 3, which TLS requires; sign the request again with the names of the server: \
+                 `printf subjectAltName=DNS:HOST > names`, `openssl x509 -req -extfile names ...`"
+            )));
+        }
+        let key = &contents[1];
+        check_pem(&self.key, PemContent::PrivateKey, key).map_err(CredentialError)?;
+        let key = PrivateKeyDer::from_pem_slice(key);
+        let key = key.map_err(|_| damaged(&self.key, PemContent::PrivateKey))?;
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
@@ -115,9 +126,15 @@ impl Source for TlsFiles {
             .with_single_cert(chain, key)
             .map_err(|error| self.unusable(&error))?;
         config.alpn_protocols = ALPN.map(<[u8]>::to_vec).into();
+        let expiry = own.tbs_certificate.validity.not_after.to_unix_duration();
+        // The clock of the server may be wrong, and clients decide: it goes on.
+        if clock::seconds().is_ok_and(|now| now > expiry.as_secs()) {
+            let certificate = self.certificate.display();
+            tracing::warn!(%certificate, "the certificate has expired, so clients refuse it; replace it by a new one");
+        }
         Ok(Tls {
             config: Arc::new(config),
-            expiry: own.tbs_certificate.validity.not_after.to_unix_duration(),
+            expiry,
         })
     }
 }
@@ -128,37 +145,32 @@ fn client_verifier(
     pem: &[u8],
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, CredentialError> {
-    let unusable = |error: &dyn Display| {
+    let unusable = || {
         CredentialError(format!(
-            "`{}` has no certificate authority that can verify clients: {error}",
+            "a certificate in `{0}` cannot be that of an authority; `openssl x509 -noout -text -in {0}` shows the first one",
             path.display()
         ))
     };
     let mut authorities = RootCertStore::empty();
     for certificate in certificates(path, pem)? {
-        authorities
-            .add(certificate)
-            .map_err(|error| unusable(&error))?;
+        authorities.add(certificate).map_err(|_| unusable())?;
     }
     WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), provider)
         .build()
-        .map_err(|error| unusable(&error))
+        .map_err(|_| unusable())
 }
 
 /// Returns the certificates of a file, at least one.
 fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, CredentialError> {
-    let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
-    // A file of other sections has no certificates, and is no error to the reader of PEM.
-    let found = found.and_then(|certificates| match certificates[..] {
-        [] => Err(pem::Error::NoItemsFound),
-        _ => Ok(certificates),
-    });
-    found.map_err(|error| not_pem(path, "certificate", &error))
+    check_pem(path, PemContent::Certificate, pem).map_err(CredentialError)?;
+    let certificates = CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>();
+    certificates.map_err(|_| damaged(path, PemContent::Certificate))
 }
 
-fn not_pem(path: &Path, expected: &str, error: &pem::Error) -> CredentialError {
+fn damaged(path: &Path, content: PemContent) -> CredentialError {
     CredentialError(format!(
-        "`{}` is no {expected} in PEM: {error}",
+        "the {} in `{}` is damaged; copy the file again",
+        content.name(),
         path.display()
     ))
 }

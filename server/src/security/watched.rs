@@ -1,7 +1,9 @@
-use std::{fs, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+
+use super::pem_files::read_file;
 
 /// Why certificates or tokens cannot be used: which file or flag, what is wrong, and what to do. Does not quote the contents of
 /// files.
@@ -74,10 +76,7 @@ impl<S: Source> WatchedFiles<S> {
 }
 
 fn read(source: &impl Source) -> Contents {
-    let read = |path: &Path| {
-        fs::read(path)
-            .map_err(|error| CredentialError(format!("cannot read `{}`: {error}", path.display())))
-    };
+    let read = |path: &Path| read_file(path).map_err(CredentialError);
     source.files().into_iter().map(read).collect()
 }
 

@@ -3,8 +3,6 @@
 use std::{
     env,
     error::Error as _,
-    fmt::Display,
-    fs,
     mem::take,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -19,11 +17,11 @@ use opentelemetry_sdk::{
     trace::{Sampler, SdkTracer, SdkTracerProvider, SpanData},
 };
 use parking_lot::Mutex;
-use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Uri};
 use uuid::Uuid;
 
 use super::{Collector, TraceSettings, settings::variable};
+use crate::security::{PemContent, check_pem, read_file};
 
 /// Creates spans, and sends the sampled ones if a collector is configured.
 pub(crate) struct Tracing(SdkTracerProvider);
@@ -49,8 +47,11 @@ struct LostSpans {
     reported: Option<Instant>,
 }
 
-/// OpenTelemetry's variable that names a file with the authorities of the collector.
-const AUTHORITIES: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
+/// OpenTelemetry's variables that name a file with the authorities of the collector.
+const AUTHORITIES: [&str; 2] = [
+    "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
+    "OTEL_EXPORTER_OTLP_CERTIFICATE",
+];
 
 /// Name of the service, and of the instrumentation library.
 const SERVICE: &str = "hlorank-server";
@@ -61,7 +62,13 @@ const SCHEMA: &str = "https://opentelemetry.io/schemas/1.45.0";
 /// Timeout for a connection to the collector.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Timeout for sending one batch.
+/// OpenTelemetry's variables that set [`SEND_TIMEOUT`], in milliseconds.
+const SEND_TIMEOUTS: [&str; 2] = [
+    "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
+    "OTEL_EXPORTER_OTLP_TIMEOUT",
+];
+
+/// Timeout for sending one batch by default.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Minimum time for the last spans, for when calls used up the drain time.
@@ -81,7 +88,7 @@ impl Tracing {
         let Some(Collector(address)) = settings.otlp_endpoint.0.clone() else {
             return Ok(Self(builder.with_sampler(Sampler::AlwaysOff).build()));
         };
-        let authorities = variable(AUTHORITIES).map(PathBuf::from);
+        let authorities = variable(&AUTHORITIES).map(PathBuf::from);
         let exporter = SpanExporter::builder()
             .with_tonic()
             .with_channel(channel(address.clone(), authorities.as_deref())?)
@@ -159,7 +166,7 @@ fn channel(address: Uri, authorities: Option<&Path>) -> Result<Channel, SpansErr
     let is_secure = address.scheme_str() == Some("https");
     let endpoint = Endpoint::from(address)
         .connect_timeout(CONNECT_TIMEOUT)
-        .timeout(SEND_TIMEOUT)
+        .timeout(send_timeout()?)
         .http2_keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(KEEP_ALIVE);
     if !is_secure {
@@ -172,28 +179,39 @@ fn channel(address: Uri, authorities: Option<&Path>) -> Result<Channel, SpansErr
     };
     let endpoint = endpoint.tls_config(tls).map_err(|error| {
         // The error itself is only the kind of error. Its cause is above all that the system has no authorities.
-        let cause = error.source().map_or(error.to_string(), ToString::to_string);
+        let cause = error
+            .source()
+            .map_or(error.to_string(), ToString::to_string);
         SpansError(format!(
-            "TLS cannot be set up: {cause}; {AUTHORITIES} can name a file with the authorities to trust"
+            "TLS cannot be set up: {cause}; {} can name a file with the authorities to trust",
+            AUTHORITIES[1]
         ))
     })?;
     Ok(endpoint.connect_lazy())
 }
 
+fn send_timeout() -> Result<Duration, SpansError> {
+    let Some(value) = variable(&SEND_TIMEOUTS) else {
+        return Ok(SEND_TIMEOUT);
+    };
+    let number = value.to_str().and_then(|value| value.parse().ok());
+    let number = number.map(Duration::from_millis);
+    number.ok_or_else(|| {
+        let [first, second] = SEND_TIMEOUTS;
+        let value = value.display();
+        SpansError(format!(
+            "`{value}` in {first} or {second} is no number of milliseconds"
+        ))
+    })
+}
+
 /// Reads a file of certificates. TLS itself accepts a file without any, and then trusts nobody.
 fn read_authorities(path: &Path) -> Result<Certificate, SpansError> {
-    let unusable = |detail: &dyn Display| {
-        SpansError(format!(
-            "cannot use the authorities in `{}`: {detail}; {AUTHORITIES} names the file",
-            path.display()
-        ))
-    };
-    let pem = fs::read(path).map_err(|error| unusable(&error))?;
-    match CertificateDer::pem_slice_iter(&pem).next() {
-        Some(Ok(_)) => Ok(Certificate::from_pem(pem)),
-        Some(Err(error)) => Err(unusable(&error)),
-        None => Err(unusable(&"the file has no certificate in PEM")),
-    }
+    let pem = read_file(path).and_then(|pem| {
+        check_pem(path, PemContent::Certificate, &pem)?;
+        Ok(Certificate::from_pem(pem))
+    });
+    pem.map_err(|detail| SpansError(format!("{detail}; {} names the file", AUTHORITIES[1])))
 }
 
 impl opentelemetry_sdk::trace::SpanExporter for CollectorExporter {

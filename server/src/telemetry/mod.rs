@@ -27,4 +27,4 @@ pub(crate) use export::Tracing;
 pub use logging::{LogFilter, LogFormat, LogGuard, init};
 pub(crate) use observe_calls::observe;
 pub(crate) use settings::ratio;
-pub use settings::{Collector, TraceSettings};
+pub use settings::{Collector, TraceSettings, unread_variables};

@@ -27,6 +27,8 @@ struct ModelReport {
     state: String,
     state_since: Option<String>,
     rejection: Option<RejectionReport>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    waits_for: String,
     pinned: bool,
     canary_percent: u32,
     folder_gone: bool,
@@ -123,6 +125,7 @@ impl From<v1::Model> for ModelReport {
             state: name.to_lowercase(),
             state_since: model.state_since.map(|since| since.to_string()),
             rejection: model.rejection.take().map(rejection),
+            waits_for: mem::take(&mut model.waits_for),
             pinned: model.pinned,
             canary_percent: model.canary_percent,
             folder_gone: model.folder_gone,
@@ -286,6 +289,18 @@ impl Display for ModelsReport {
                     "\n{reference} takes the feature set {set}: {nodes}; configurations: {configs}"
                 )?;
             }
+        }
+        for model in self
+            .models
+            .iter()
+            .filter(|model| !model.waits_for.is_empty())
+        {
+            let reference = reference(model);
+            write!(
+                formatter,
+                "\n{reference} is not loaded: {}",
+                model.waits_for
+            )?;
         }
         // Rejections are near the end, which is what a terminal shows of a long list.
         for model in &self.models {

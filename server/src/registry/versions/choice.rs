@@ -48,6 +48,29 @@ impl<M> Versions<M> {
         distinct(needed.into_iter().chain(serving).chain(retained))
     }
 
+    /// Says what a version waits for that is not loaded, and was not rejected.
+    pub(super) fn waits_for(&self, version: u64) -> String {
+        let name = &self.name;
+        if self.wanted().contains(&version) {
+            return "the server loads it after other versions".to_owned();
+        }
+        if self.needed.is_some() {
+            return "a change of what serves is in progress".to_owned();
+        }
+        let pinned = self.policy.pinned.filter(|_| self.stable < Some(version));
+        match (pinned, self.stable) {
+            (Some(pinned), _) => format!(
+                "version {pinned} is pinned; `hlorank models unpin {name}` serves the newest version, `hlorank models pin {name}@{version}` \
+                 this one"
+            ),
+            (None, Some(stable)) => format!(
+                "version {stable} serves, and --retain-versions keeps {} beside it; `hlorank models pin {name}@{version}` serves this one",
+                self.retain
+            ),
+            (None, None) => "the server loads a newer version first".to_owned(),
+        }
+    }
+
     /// Returns the stable version, unless it was taken out of service.
     fn loaded_stable(&self) -> Option<u64> {
         self.stable.filter(|&stable| self.has_model(stable))

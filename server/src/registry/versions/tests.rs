@@ -75,6 +75,27 @@ fn the_newest_valid_version_serves_and_the_one_before_is_retained() {
 }
 
 #[test]
+fn a_version_that_stays_discovered_says_why() {
+    let waits_for = |names: &Names| {
+        let mut reports = names.reports(|_| false);
+        reports.find_map(|report| report.waits_for).unwrap()
+    };
+    let mut names = names(&[1, 2, 3], &[]);
+    assert_eq!(
+        waits_for(&names),
+        "version 3 serves, and --retain-versions keeps 1 beside it; `hlorank models pin m@1` serves this one"
+    );
+    names.set_policy(pin(3));
+    names.found(&on_disk(&[2, 3, 4]));
+    assert!(waits_for(&names).starts_with("version 3 is pinned; `hlorank models unpin m`"));
+    names.set_policy(Policy::default());
+    assert_eq!(
+        waits_for(&names),
+        "the server loads it after other versions"
+    );
+}
+
+#[test]
 fn a_new_version_takes_over_once_it_is_loaded() {
     let mut names = names(&[1, 2], &[]);
     names.found(&on_disk(&[1, 2, 3]));

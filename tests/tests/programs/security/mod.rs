@@ -9,3 +9,4 @@ mod secured;
 mod tls;
 mod tokens;
 mod uploads;
+mod wrong_files;

@@ -53,15 +53,30 @@ fn every_setting_that_cannot_be_read_says_what_is_expected_and_where_the_value_c
 }
 
 #[test]
-fn an_empty_number_or_address_is_no_value() {
-    for variable in [
-        "HLORANK_LISTEN",
-        "HLORANK_WORKERS",
-        "HLORANK_LOG",
-        "HLORANK_MAX_CALL_BYTES",
-    ] {
+fn every_setting_that_is_empty_is_named_with_the_variable_that_it_came_from() {
+    let settings = Settings::command();
+    let named = settings
+        .get_arguments()
+        .filter(|setting| setting.get_env().is_some());
+    for setting in named {
+        let flag = format!("--{}", setting.get_long().unwrap());
+        let variable = setting.get_env().unwrap();
         let message = failure(program("hlorank-server").env(variable, ""));
-        assert!(message.contains(variable), "{message}");
+        says!(message, format!("'{flag} "), variable.display().to_string());
+        let message = failure(program("hlorank-server").arg(format!("{flag}=")));
+        says!(message, format!("'{flag} "));
+    }
+}
+
+#[test]
+fn an_empty_variable_of_a_setting_without_a_default_is_as_good_as_none() {
+    for variable in ["HLORANK_TOKEN_FILE", "HLORANK_CA", "HLORANK_CERTIFICATE"] {
+        let mut client = program("hlorank");
+        client.args(["models", "--timeout=1", "--endpoint=http://127.0.0.1:9"]);
+        let output = client.env(variable, "").output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        says!(message, "127.0.0.1:9");
+        assert!(!message.contains("a value is required"), "{message}");
     }
 }
 

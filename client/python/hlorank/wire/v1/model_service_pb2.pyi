@@ -394,6 +394,7 @@ class Model(_message.Message):
     LIVE_QUALITY_FIELD_NUMBER: _builtins.int
     FOLDER_GONE_FIELD_NUMBER: _builtins.int
     TARGETS_FIELD_NUMBER: _builtins.int
+    WAITS_FOR_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name in the registry."""
     version: _builtins.int
@@ -441,6 +442,8 @@ class Model(_message.Message):
     """The unit of its scores, before they are adapted."""
     folder_gone: _builtins.bool
     """Whether the folder of the version was removed. It answers until another version is published, but not after a restart."""
+    waits_for: _builtins.str
+    """Why the version is not loaded, such as that a newer one serves; set only in MODEL_STATE_DISCOVERED."""
     @_builtins.property
     def buckets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Padded segment sizes in nodes, ascending; empty for a whole-graph model."""
@@ -501,10 +504,11 @@ class Model(_message.Message):
         live_quality: _abc.Iterable[Global___LiveQuality] | None = ...,
         folder_gone: _builtins.bool = ...,
         targets: _abc.Iterable[_builtins.str] | None = ...,
+        waits_for: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["feature_set", b"feature_set", "rejection", b"rejection", "state_since", b"state_since"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["architecture", b"architecture", "batch_dependent", b"batch_dependent", "buckets", b"buckets", "canary_percent", b"canary_percent", "chunk_configs", b"chunk_configs", "default_for_task", b"default_for_task", "digest", b"digest", "embedding_size", b"embedding_size", "feature_digest", b"feature_digest", "feature_set", b"feature_set", "folder_gone", b"folder_gone", "kind", b"kind", "licence", b"licence", "live_quality", b"live_quality", "measured_quality", b"measured_quality", "name", b"name", "pad_value", b"pad_value", "pinned", b"pinned", "rejection", b"rejection", "serving", b"serving", "state", b"state", "state_since", b"state_since", "targets", b"targets", "task", b"task", "training_data_digest", b"training_data_digest", "unit", b"unit", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["architecture", b"architecture", "batch_dependent", b"batch_dependent", "buckets", b"buckets", "canary_percent", b"canary_percent", "chunk_configs", b"chunk_configs", "default_for_task", b"default_for_task", "digest", b"digest", "embedding_size", b"embedding_size", "feature_digest", b"feature_digest", "feature_set", b"feature_set", "folder_gone", b"folder_gone", "kind", b"kind", "licence", b"licence", "live_quality", b"live_quality", "measured_quality", b"measured_quality", "name", b"name", "pad_value", b"pad_value", "pinned", b"pinned", "rejection", b"rejection", "serving", b"serving", "state", b"state", "state_since", b"state_since", "targets", b"targets", "task", b"task", "training_data_digest", b"training_data_digest", "unit", b"unit", "version", b"version", "waits_for", b"waits_for"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

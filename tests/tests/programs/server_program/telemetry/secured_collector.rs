@@ -52,6 +52,20 @@ async fn a_collector_with_a_certificate_of_a_given_authority_receives_spans() {
     );
     call(&by_variables).await;
     collector.calls(2).await;
+    let for_traces = [
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", collector.endpoint()),
+        ("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", &authority),
+        (ENDPOINT, "http://127.0.0.1:9"),
+        ("OTEL_SDK_DISABLED", "true"),
+    ];
+    let by_variables = start(&[], &for_traces);
+    call(&by_variables).await;
+    collector.calls(3).await;
+    let names_it = |line: &Value| {
+        let message = line["fields"]["message"].as_str();
+        message.is_some_and(|message| message.contains("OTEL_SDK_DISABLED is ignored"))
+    };
+    by_variables.lines(1, names_it).await;
 }
 
 #[tokio::test]
@@ -115,7 +129,7 @@ fn authorities_that_cannot_be_read_are_reported_when_the_server_starts() {
     let empty = folder.path().join("empty.pem");
     fs::write(&empty, "no certificate").unwrap();
     for (file, reason) in [
-        ("no/such.pem", "No such file"),
+        ("no/such.pem", "there is no file"),
         (empty.to_str().unwrap(), "no certificate in PEM"),
     ] {
         let refusal = refusal(&[(AUTHORITIES, file)]);
