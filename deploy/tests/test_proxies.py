@@ -1,8 +1,10 @@
 """Three real servers behind Envoy and HAProxy with the shipped configurations."""
 
+import json
 import random
 import re
 import signal
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -361,6 +363,18 @@ def test_large_requests_and_answers_go_through(fleet: Fleet):
     ranking = fleet.client.rank(kernels()[0], many, with_scores=True)
     print(f"{len(many.serialized)} bytes there, {len(ranking.scores)} scores back")
     assert len(ranking.scores) == len(ranking.best) == len(many)
+
+
+@pytest.mark.parametrize("protocol", ["--http1.1", "--http2-prior-knowledge"])
+def test_curl_calls_with_json(fleet: Fleet, protocol: str):
+    url = f"http://{fleet.proxy.address}/hlorank.v1.ModelService/ListModels"
+    command = ["curl", "-sS", "--fail-with-body", "--max-time", "30", protocol, "--json", "{}", url]
+    called = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert called.returncode == 0, called.stderr + called.stdout
+    models = json.loads(called.stdout)["models"]
+    assert [model["name"] for model in models] == [
+        model.name for model in fleet.client.list_models()
+    ]
 
 
 def test_what_is_wrong_with_a_request_is_told(fleet: Fleet):
