@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{self, Read as _},
     path::Path,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use crate::{
@@ -26,13 +27,17 @@ pub struct GraphFile {
 }
 
 impl GraphFile {
-    /// Reads a file. `bare_task` is the task of a graph without configurations.
+    /// Reads a file, or standard input if the path is `-`. `bare_task` is the task of a graph without configurations.
     pub fn read(path: &Path, bare_task: Task, limits: &Limits) -> Result<Self, FileError> {
         let name = path.display().to_string();
         let io_error = |source| FileError::Io {
             path: name.clone(),
             source,
         };
+        if path == Path::new(STANDARD_INPUT) {
+            let bytes = read_input(path).map_err(io_error)?;
+            return Self::parse(path, bytes, bare_task, limits);
+        }
         let kind = fs::metadata(path).map_err(io_error)?.file_type();
         #[cfg(unix)]
         let is_device = kind.is_char_device() || kind.is_block_device();
@@ -48,7 +53,7 @@ impl GraphFile {
         let bytes = if kind.is_file() {
             fs::read(path)
         } else {
-            read_pipe(path)
+            fs::File::open(path).and_then(read_pipe)
         };
         Self::parse(path, bytes.map_err(io_error)?, bare_task, limits)
     }
@@ -236,15 +241,31 @@ impl Reader<'_> {
     }
 }
 
+/// The path that stands for standard input.
+const STANDARD_INPUT: &str = "-";
+
 /// Maximum number of bytes that are read from a pipe.
 const MAX_PIPE: u64 = 4 << 30;
 
-fn read_pipe(path: &Path) -> io::Result<Vec<u8>> {
+/// Whether standard input was read, which has nothing more for a second file.
+static WAS_READ: AtomicBool = AtomicBool::new(false);
+
+/// Reads a file of a command, or standard input if the path is `-`.
+pub fn read_input(path: &Path) -> io::Result<Vec<u8>> {
+    if path != Path::new(STANDARD_INPUT) {
+        return fs::read(path);
+    }
+    if WAS_READ.swap(true, Ordering::Relaxed) {
+        let twice = "standard input is one file, and another argument has read it";
+        return Err(io::Error::other(twice));
+    }
+    read_pipe(io::stdin().lock())
+}
+
+fn read_pipe(pipe: impl io::Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // The byte beyond the maximum shows that a pipe has too many.
-    let read = fs::File::open(path)?
-        .take(MAX_PIPE + 1)
-        .read_to_end(&mut bytes)?;
+    let read = pipe.take(MAX_PIPE + 1).read_to_end(&mut bytes)?;
     if read as u64 > MAX_PIPE {
         return Err(io::Error::other(format!(
             "the pipe has more than {MAX_PIPE} bytes; write a file first"

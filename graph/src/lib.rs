@@ -42,7 +42,7 @@ pub use error::{
     ConfigurationError, FileError, FusionError, GraphError, ModuleFault, TextError, UnreadContent,
 };
 pub use features::{FEATURES, FeatureSet, NamedFeatureSet, NamedSetError, Pad, SequenceLengths};
-pub use file::GraphFile;
+pub use file::{GraphFile, read_input};
 pub use fusion::{Kernel, KernelLimits, KernelMemory, KernelTooLarge};
 pub use graph::{FeatureGraph, Graph};
 pub use limits::{LimitKind, Limits};
@@ -52,7 +52,7 @@ pub use npz::{FeatureFile, GoldenCase, read_exported, read_golden_cases};
 pub use opcode::{is_made_by_optimization, is_usually_configurable, opcode_id, opcode_name};
 pub use output_file::OutputFile;
 pub use program::FusionProgram;
-pub use recognize::FileKind;
+pub use recognize::{FileKind, content_name};
 pub use segment::Segment;
 pub use shortened::{escaped, is_printable, shortened};
 pub use task::{Element, Kind, Scope, Task};

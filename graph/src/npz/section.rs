@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Name of the array of a program before fusion: the bytes of its `HloModuleProto`.
-const MODULE: &str = "hlo_module";
+pub(super) const MODULE: &str = "hlo_module";
 
 /// Maximum number of bytes of that array.
 const MAX_GOLDEN_MODULE: usize = 8 << 20;

@@ -3,10 +3,10 @@ use std::{io, path::Path};
 use npyz::{AutoSerialize, WriteOptions, WriterBuilder, npz::file_name_from_array_name};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
-use super::section::{EXPORTED, FEATURE_SET};
+use super::section::{EXPORTED, FEATURE_SET, MODULE};
 use crate::{
-    Configurations, FeatureGraph, FileError, Graph, MeasuredGraph, OutputFile, Pad, Scope,
-    SegmentedGraph, prune,
+    Configurations, FeatureGraph, FileError, Graph, GraphSource, MeasuredGraph, OutputFile, Pad,
+    Scope, SegmentedGraph, prune,
 };
 
 /// A writer of the npz file that training reads: the arrays of spec §7 and those of the pruned graph and its
@@ -100,6 +100,10 @@ impl<'a> FeatureFile<'a> {
         self.array("node_feat", &[nodes, graph.columns()], features)?;
         self.array("node_opcode", &[nodes], graph.opcodes().iter().copied())?;
         self.array("edge_index", &[edges.len(), 2], pairs(edges))?;
+        // Features alone do not say which nodes of a program fit into one kernel.
+        if let (Some(_), GraphSource::HloModule(module)) = (graph.program(), &measured.source) {
+            self.array(MODULE, &[module.len()], module.iter().copied())?;
+        }
         if graph.task().kind().scope == Scope::Nodes {
             let ids = graph.configurable().iter().copied().map(i64::from);
             self.array("node_config_ids", &[ids.len()], ids)?;

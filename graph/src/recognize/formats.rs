@@ -167,6 +167,11 @@ const GENERAL: &str = "hlo";
 /// Number of bytes of unknown data that a message shows.
 const SHOWN_BYTES: usize = 8;
 
+/// Names the content of a file that was expected to hold something else than a module.
+pub fn content_name(bytes: &[u8]) -> String {
+    name_of(bytes).name
+}
+
 /// Names bytes that hold no module.
 pub(crate) fn name_of(bytes: &[u8]) -> UnreadContent {
     if bytes.is_empty() {
@@ -211,6 +216,10 @@ pub(crate) fn name_of_zip(entries: &[String]) -> UnreadContent {
 fn unknown(bytes: &[u8]) -> UnreadContent {
     let text = decoded(bytes);
     let name = if is_text(text.as_bytes()) {
+        if let Some(separator) = separator_of_table(&text) {
+            let name = format!("a table whose columns are separated by {separator}");
+            return found(name, "json");
+        }
         match text.lines().map(str::trim).find(|line| !line.is_empty()) {
             None => "white space alone".to_owned(),
             Some(line) => format!(
@@ -229,6 +238,19 @@ fn unknown(bytes: &[u8]) -> UnreadContent {
         )
     };
     found(name, GENERAL)
+}
+
+/// Returns what separates the columns of a table: all first lines have as many of them as the first.
+fn separator_of_table(text: &str) -> Option<&'static str> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty()).take(3);
+    let lines: Vec<&str> = lines.collect();
+    let separators = [(';', "semicolons"), ('\t', "tabs"), (',', "commas")];
+    let found = separators.into_iter().find(|(separator, _)| {
+        let mut counts = lines.iter().map(|line| line.matches(*separator).count());
+        let first = counts.next().unwrap_or(0);
+        first > 0 && lines.len() > 1 && counts.all(|count| count == first)
+    });
+    found.map(|(_, name)| name)
 }
 
 /// Number of first bytes that decide whether a file is text.

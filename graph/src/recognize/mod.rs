@@ -7,7 +7,7 @@ mod formats;
 mod modules;
 mod protobuf;
 
-pub use self::protobuf::FileKind;
+pub use self::{formats::content_name, protobuf::FileKind};
 pub(crate) use self::{
     formats::{decoded, name_of, name_of_zip, unpacked},
     modules::{TextModule, modules_of, named_module, named_text, with_header},
