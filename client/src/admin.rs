@@ -4,7 +4,7 @@ use hlorank_proto::v1::{
 };
 use tonic::{Request, Response, Status, transport::Channel};
 
-use crate::{ClientError, Connection, Token, credentials::request};
+use crate::{Address, ClientError, Connection, Token, credentials::request, replicas::each};
 
 /// A connection to the admin listener of a server, for changing which model versions serve. Clones share it.
 ///
@@ -13,20 +13,37 @@ use crate::{ClientError, Connection, Token, credentials::request};
 #[derive(Clone, Debug)]
 pub struct AdminClient {
     models: ModelAdminServiceClient<Channel>,
-    endpoint: String,
+    address: Address,
     token: Option<Token>,
 }
 
 impl AdminClient {
     /// Connects to the admin listener of a server, such as `http://127.0.0.1:7072`.
     pub async fn connect(endpoint: &str, connection: Connection) -> Result<Self, ClientError> {
-        let channel = connection.endpoint(endpoint)?.connect().await;
-        let channel = channel.map_err(|source| ClientError::no_connection(endpoint, source))?;
-        let (models, endpoint) = (ModelAdminServiceClient::new(channel), endpoint.to_owned());
+        Self::connect_address(&endpoint.parse()?, &connection).await
+    }
+
+    /// Connects to the admin listeners of several servers. A name with several addresses stands for as many servers. Returns
+    /// their addresses and clients, or why there is none.
+    pub async fn connect_each(
+        endpoints: impl IntoIterator<Item = impl AsRef<str>>,
+        connection: &Connection,
+    ) -> Result<Vec<(String, Result<Self, ClientError>)>, ClientError> {
+        let connect = async |address: &Address| Self::connect_address(address, connection).await;
+        each(endpoints, connect).await
+    }
+
+    async fn connect_address(
+        address: &Address,
+        connection: &Connection,
+    ) -> Result<Self, ClientError> {
+        let channel = connection.endpoint(address)?.connect().await;
+        let channel =
+            channel.map_err(|source| ClientError::no_connection(&address.to_string(), &source))?;
         Ok(Self {
-            models,
-            endpoint,
-            token: connection.token,
+            models: ModelAdminServiceClient::new(channel),
+            address: address.clone(),
+            token: connection.token.clone(),
         })
     }
 
@@ -34,7 +51,7 @@ impl AdminClient {
     pub async fn reload(&self) -> Result<Vec<Model>, ClientError> {
         let request = self.request(ReloadRequest {});
         let answer = self.models.clone().reload(request).await;
-        Ok(self.read(answer)?.models)
+        Ok(self.read(answer).await?.models)
     }
 
     /// Pins a version: it serves even if newer ones exist, also after a restart.
@@ -44,7 +61,7 @@ impl AdminClient {
             version,
         };
         let answer = self.models.clone().pin(self.request(request)).await;
-        Ok(self.read(answer)?.models)
+        Ok(self.read(answer).await?.models)
     }
 
     /// Removes the pin and the canary, so that the newest valid version serves every graph.
@@ -53,7 +70,7 @@ impl AdminClient {
             name: name.to_owned(),
         };
         let answer = self.models.clone().unpin(self.request(request)).await;
-        Ok(self.read(answer)?.models)
+        Ok(self.read(answer).await?.models)
     }
 
     /// Pins the version that served before, or else the next older one, and ends a canary.
@@ -62,7 +79,7 @@ impl AdminClient {
             name: name.to_owned(),
         };
         let answer = self.models.clone().rollback(self.request(request)).await;
-        Ok(self.read(answer)?.models)
+        Ok(self.read(answer).await?.models)
     }
 
     /// Makes a second version serve `percent` of the graphs, 1 to 100; 0 ends the canary.
@@ -78,12 +95,17 @@ impl AdminClient {
             percent,
         };
         let answer = self.models.clone().set_canary(self.request(request)).await;
-        Ok(self.read(answer)?.models)
+        Ok(self.read(answer).await?.models)
     }
 
-    fn read<T>(&self, answer: Result<Response<T>, Status>) -> Result<T, ClientError> {
-        let answer = answer.map(Response::into_inner);
-        answer.map_err(|status| ClientError::of_call(&self.endpoint, status))
+    async fn read<T>(&self, answer: Result<Response<T>, Status>) -> Result<T, ClientError> {
+        match answer {
+            Ok(answer) => Ok(answer.into_inner()),
+            Err(status) => {
+                let error = ClientError::of_call(&self.address.to_string(), status);
+                Err(self.address.explain(error).await)
+            }
+        }
     }
 
     /// Returns a request that carries the token.

@@ -7,7 +7,7 @@ use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
 
 use crate::{
-    ClientError, Connection, GraphHandle, InvalidAnswer, ROUTE_HEADER,
+    Address, ClientError, Connection, GraphHandle, InvalidAnswer, ROUTE_HEADER,
     credentials::request,
     replicas::{Replica, Replicas},
     retry::{Deadline, Retries, final_error},
@@ -22,11 +22,11 @@ pub(crate) struct Calls {
 
 impl Calls {
     pub(crate) async fn connect(
-        endpoints: &[&str],
+        addresses: &[Address],
         connection: &Connection,
     ) -> Result<Self, ClientError> {
         Ok(Self {
-            replicas: Replicas::connect(endpoints, connection).await?,
+            replicas: Replicas::connect(addresses, connection).await?,
             retries: connection.retries,
         })
     }
@@ -50,7 +50,10 @@ impl Calls {
                 deadline,
             };
             // In a box, because it holds the message several times, and the caller's future would hold it, too.
-            let answer = Box::pin(call(attempt)).await;
+            let answer = match Box::pin(call(attempt)).await {
+                Err(error) => Err(replica.address.explain(error).await),
+                answer => answer,
+            };
             let code = answer.as_ref().err().and_then(ClientError::code);
             match code {
                 Some(Code::Unavailable) => replica.set_unavailable(),

@@ -1,4 +1,4 @@
-use std::{num::NonZeroU64, sync::Arc, time::Duration};
+use std::{num::NonZeroU64, slice, sync::Arc, time::Duration};
 
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{
@@ -10,12 +10,13 @@ use prost::Message;
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::{
-    Adapt, ClientError, Connection, Deletion, GraphHandle, MeasurementsOf, MeasurementsPage,
-    ModelReference, RankRequest, RankStream, Ranking, ReportOutcome, StreamRequest, SuggestRequest,
-    Suggestions,
+    Adapt, Address, ClientError, Connection, Deletion, GraphHandle, MeasurementsOf,
+    MeasurementsPage, ModelReference, RankRequest, RankStream, Ranking, ReportOutcome,
+    StreamRequest, SuggestRequest, Suggestions,
     answer::{InvalidAnswer, graph_hash},
     calls::{Attempt, Calls},
     measurements::report_message,
+    replicas::each,
     stream::outgoing,
 };
 
@@ -60,10 +61,28 @@ impl Client {
         endpoints: impl IntoIterator<Item = impl AsRef<str>>,
         connection: Connection,
     ) -> Result<Self, ClientError> {
-        // The owners of the texts are collected first, because the texts are borrowed from them.
-        let endpoints: Vec<_> = endpoints.into_iter().collect();
-        let endpoints: Vec<&str> = endpoints.iter().map(AsRef::as_ref).collect();
-        let calls = Arc::new(Calls::connect(&endpoints, &connection).await?);
+        let addresses = endpoints.into_iter().map(|text| text.as_ref().parse());
+        let addresses: Vec<Address> = addresses.collect::<Result<_, _>>()?;
+        Self::connect_addresses(&addresses, connection).await
+    }
+
+    /// Connects to each of several servers by itself, for calls that change or list what each of them has. A name with several
+    /// addresses stands for as many servers. Returns their addresses and clients, or why there is none.
+    pub async fn connect_each(
+        endpoints: impl IntoIterator<Item = impl AsRef<str>>,
+        connection: &Connection,
+    ) -> Result<Vec<(String, Result<Self, ClientError>)>, ClientError> {
+        let connect = async |address: &Address| {
+            Self::connect_addresses(slice::from_ref(address), connection.clone()).await
+        };
+        each(endpoints, connect).await
+    }
+
+    async fn connect_addresses(
+        addresses: &[Address],
+        connection: Connection,
+    ) -> Result<Self, ClientError> {
+        let calls = Arc::new(Calls::connect(addresses, &connection).await?);
         Ok(Self {
             calls,
             timeout: connection.timeout,
@@ -201,7 +220,7 @@ impl Client {
     }
 
     /// Lists measurements that the server keeps, a page at a time. `after` is [`MeasurementsPage::next`] of the page before,
-    /// or empty. Each replica has its own, so call each by itself.
+    /// or empty. Each replica has its own: [`Client::connect_each`].
     pub async fn list_measurements(
         &self,
         of: MeasurementsOf<'_>,
@@ -250,8 +269,8 @@ impl Client {
         Ok(self.any_replica(get).await?.into_inner().graph)
     }
 
-    /// Deletes measurements that the server keeps, and returns how many there were. Each replica has its own, so call each by
-    /// itself. If the server has tokens, the client's needs the scope `admin`.
+    /// Deletes measurements that the server keeps, and returns how many there were. Each replica has its own:
+    /// [`Client::connect_each`]. If the server has tokens, the client's needs the scope `admin`.
     pub async fn delete(&self, deletion: Deletion<'_>) -> Result<u64, ClientError> {
         self.delete_before(deletion, None).await
     }

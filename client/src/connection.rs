@@ -1,8 +1,8 @@
-use std::{error::Error, time::Duration};
+use std::time::Duration;
 
 use tonic::transport::{ClientTlsConfig, Endpoint};
 
-use crate::{ClientError, Identity, Token, credentials::authorities};
+use crate::{Address, ClientError, Identity, TlsSettingsError, Token, credentials::authorities};
 
 /// Settings of a connection: TLS, token, timeouts, retries and sizes.
 ///
@@ -57,11 +57,17 @@ impl Default for Connection {
 }
 
 impl Connection {
-    /// Returns the endpoint of a server such as `http://127.0.0.1:7070` or `https://ranker.example:7070`.
-    pub(crate) fn endpoint(&self, endpoint: &str) -> Result<Endpoint, ClientError> {
-        let channel = Endpoint::from_shared(endpoint.to_owned())
-            .map_err(|source| ClientError::no_connection(endpoint, source))?;
-        let channel = self.secured(channel, endpoint)?;
+    /// Returns the endpoint of a server.
+    pub(crate) fn endpoint(&self, address: &Address) -> Result<Endpoint, ClientError> {
+        let channel = Endpoint::from_shared(address.to_string())
+            .map_err(|source| ClientError::no_connection(&address.to_string(), &source))?;
+        let channel = self.secured(channel, address)?;
+        // The server may know only the name as its own host.
+        let origin = address.origin().and_then(|origin| origin.parse().ok());
+        let channel = match origin {
+            Some(origin) => channel.origin(origin),
+            None => channel,
+        };
         let connection_window = self
             .window_bytes
             .saturating_mul(CALLS_WITH_FULL_WINDOWS)
@@ -74,37 +80,46 @@ impl Connection {
             .initial_connection_window_size(connection_window))
     }
 
-    /// Adds TLS if the scheme is that of TLS. Certificates without it would be a mistake.
-    fn secured(&self, channel: Endpoint, endpoint: &str) -> Result<Endpoint, ClientError> {
-        let endpoint = || endpoint.to_owned();
-        match channel.uri().scheme_str() {
-            Some("http") if self.authorities.is_none() && self.identity.is_none() => Ok(channel),
-            Some("http") => Err(ClientError::NoTls {
+    /// Adds TLS if the address has it. Certificates without it would be a mistake.
+    fn secured(&self, channel: Endpoint, address: &Address) -> Result<Endpoint, ClientError> {
+        let endpoint = || address.to_string();
+        if address.is_tls {
+            let tls = self.tls(address).and_then(|tls| {
+                // Everything else was checked before.
+                let unusable = match self.authorities {
+                    None => TlsSettingsError::NoSystemAuthority,
+                    Some(_) => TlsSettingsError::Host,
+                };
+                channel.tls_config(tls).map_err(|_| unusable)
+            });
+            return tls.map_err(|source| ClientError::Tls {
                 endpoint: endpoint(),
-            }),
-            Some("https") => {
-                let with_tls = self.tls().and_then(|tls| Ok(channel.tls_config(tls)?));
-                with_tls.map_err(|source| ClientError::Tls {
-                    endpoint: endpoint(),
-                    source,
-                })
-            }
-            _ => Err(ClientError::Scheme {
+                source,
+            });
+        }
+        if self.authorities.is_none() && self.identity.is_none() {
+            Ok(channel)
+        } else {
+            Err(ClientError::NoTls {
                 endpoint: endpoint(),
-            }),
+            })
         }
     }
 
     /// Returns the TLS settings.
-    fn tls(&self) -> Result<ClientTlsConfig, Box<dyn Error + Send + Sync>> {
+    fn tls(&self, address: &Address) -> Result<ClientTlsConfig, TlsSettingsError> {
         // The `connect_timeout` of the endpoint does not cover the handshake.
         let tls = ClientTlsConfig::new().timeout(self.connect_timeout);
+        let tls = match &address.name {
+            Some(name) => tls.domain_name(name),
+            None => tls,
+        };
         let tls = match &self.authorities {
             Some(pem) => tls.ca_certificate(authorities(pem)?),
             None => tls.with_native_roots(),
         };
         Ok(match &self.identity {
-            Some(identity) => tls.identity(identity.pem()),
+            Some(identity) => tls.identity(identity.pem()?),
             None => tls,
         })
     }

@@ -3,8 +3,10 @@
 use std::{fmt, str::FromStr};
 
 use rustls::{
-    RootCertStore,
-    pki_types::{CertificateDer, pem::PemObject as _},
+    InconsistentKeys, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+    sign::CertifiedKey,
 };
 use tonic::{
     Request,
@@ -37,10 +39,37 @@ pub struct Token(MetadataValue<Ascii>);
 #[error("a token must be one line of printable ASCII characters and must not be empty")]
 pub struct ParseTokenError;
 
-/// The error of authorities without a usable certificate.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the authorities contain no certificate in PEM")]
-struct NoAuthority;
+/// The error of settings with which TLS cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TlsSettingsError {
+    /// The authorities are none.
+    #[error("the authorities contain no certificate in PEM")]
+    NoAuthority,
+    /// The system trusts no authorities.
+    #[error("this system has no trusted authorities; give the server's with --ca (`authorities`)")]
+    NoSystemAuthority,
+    /// The host cannot be the name of a certificate.
+    #[error("no certificate can name this host; use another name of it")]
+    Host,
+    /// The client's certificate is none.
+    #[error("the client's certificate is not in PEM")]
+    NoCertificate,
+    /// The client's certificate cannot be used.
+    #[error("the client's certificate is broken, or not of version 3; issue another")]
+    BadCertificate,
+    /// The key is encrypted.
+    #[error("the key is encrypted; write it without a passphrase: openssl pkey -in KEY -out PLAIN")]
+    EncryptedKey,
+    /// The key is none.
+    #[error("the key is not a private key in PEM")]
+    NoKey,
+    /// The key is of a kind that TLS does not use.
+    #[error("the key is of a kind that TLS does not use, expected RSA, ECDSA or Ed25519")]
+    UnknownKey,
+    /// The key is another certificate's.
+    #[error("the key is not that of the client's certificate")]
+    OtherKey,
+}
 
 /// Returns a request that carries the token, if there is one.
 pub(crate) fn request<T>(message: T, token: Option<&Token>) -> Request<T> {
@@ -71,24 +100,46 @@ impl FromStr for Token {
 }
 
 impl Identity {
-    pub(crate) fn pem(&self) -> transport::Identity {
-        transport::Identity::from_pem(&self.certificate, &self.key)
+    /// Checks certificate and key, and returns them.
+    pub(crate) fn pem(&self) -> Result<transport::Identity, TlsSettingsError> {
+        let chain = certificates(&self.certificate).filter(|chain| !chain.is_empty());
+        let chain = chain.ok_or(TlsSettingsError::NoCertificate)?;
+        // Both forms of encrypted keys have this word in a line of their own.
+        let is_encrypted = |line: &str| line.contains("ENCRYPTED");
+        if self.key.lines().any(is_encrypted) {
+            return Err(TlsSettingsError::EncryptedKey);
+        }
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes());
+        let key = key.map_err(|_| TlsSettingsError::NoKey)?;
+        let pair = CertifiedKey::from_der(chain, key, &ring::default_provider());
+        match pair {
+            // Of some keys it is not known whose they are, and the server finds out.
+            Ok(_) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {
+                let pem = transport::Identity::from_pem(&self.certificate, &self.key);
+                Ok(pem)
+            }
+            Err(rustls::Error::InconsistentKeys(_)) => Err(TlsSettingsError::OtherKey),
+            Err(rustls::Error::InvalidCertificate(_)) => Err(TlsSettingsError::BadCertificate),
+            Err(_) => Err(TlsSettingsError::UnknownKey),
+        }
     }
 }
 
 /// Reads the authorities to trust. Fails if there are none.
-pub(crate) fn authorities(
-    pem: &str,
-) -> Result<Certificate, Box<dyn std::error::Error + Send + Sync>> {
-    let certificates =
-        CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
-    let (trusted, _) =
-        RootCertStore::empty().add_parsable_certificates(certificates.map_err(|_| NoAuthority)?);
+pub(crate) fn authorities(pem: &str) -> Result<Certificate, TlsSettingsError> {
+    let certificates = certificates(pem).ok_or(TlsSettingsError::NoAuthority)?;
+    let (trusted, _) = RootCertStore::empty().add_parsable_certificates(certificates);
     if trusted == 0 {
-        Err(NoAuthority.into())
+        Err(TlsSettingsError::NoAuthority)
     } else {
         Ok(Certificate::from_pem(pem))
     }
+}
+
+/// Returns the certificates of a text, unless one of them is broken.
+fn certificates(pem: &str) -> Option<Vec<CertificateDer<'static>>> {
+    let certificates = CertificateDer::pem_slice_iter(pem.as_bytes());
+    certificates.collect::<Result<_, _>>().ok()
 }
 
 impl fmt::Debug for Identity {

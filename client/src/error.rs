@@ -3,7 +3,7 @@ use std::{error::Error, fmt, time::Duration};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
-use crate::InvalidAnswer;
+use crate::{ConnectionFailure, InvalidAnswer, ParseAddressError, TlsSettingsError};
 
 /// The error of a failed call.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,13 @@ pub enum ClientError {
         /// Address of the server, or the addresses of all servers.
         endpoint: String,
         /// Cause.
-        source: Box<dyn Error + Send + Sync>,
+        source: ConnectionFailure,
+    },
+    /// The server speaks TLS, and the address does not.
+    #[error("{endpoint} speaks TLS; use an address at https://")]
+    SpeaksTls {
+        /// Address that was called.
+        endpoint: String,
     },
     /// The address answers, but not as a gRPC server does.
     #[error(
@@ -28,26 +34,22 @@ pub enum ClientError {
     /// The list of servers is empty.
     #[error("no endpoint was given; name one, such as http://127.0.0.1:7070")]
     NoEndpoint,
-    /// The scheme of the address is neither `http` nor `https`.
-    #[error("cannot connect to {endpoint}: the address must begin with http:// or https://")]
-    Scheme {
-        /// Address of the server.
-        endpoint: String,
-    },
+    /// A text is no address of a server.
+    #[error(transparent)]
+    Address(#[from] ParseAddressError),
     /// Authorities or an identity were given for an address without TLS.
     #[error("certificates were given, but {endpoint} does not use TLS; use an address at https://")]
     NoTls {
         /// Address of the server.
         endpoint: String,
     },
-    /// The TLS settings cannot be used: authorities or an identity are not PEM, a key does not belong to its
-    /// certificate, or neither the settings nor the system have trusted authorities.
-    #[error("cannot use TLS with {endpoint}: check the authorities, the certificate and its key")]
+    /// The TLS settings cannot be used.
+    #[error("cannot use TLS with {endpoint}")]
     Tls {
         /// Address of the server.
         endpoint: String,
         /// Cause.
-        source: Box<dyn Error + Send + Sync>,
+        source: TlsSettingsError,
     },
     /// The call or the stream exceeded its deadline.
     #[error("{endpoint} did not answer within {allowed:?} (DEADLINE_EXCEEDED)")]
@@ -78,6 +80,17 @@ pub enum ClientError {
         found: usize,
         /// Maximum in bytes: [`Connection::message_bytes`](crate::Connection::message_bytes).
         limit: usize,
+    },
+    /// The answer exceeds the maximum message size of this client.
+    #[error(
+        "the answer of {endpoint} is longer than the {limit} bytes that this client takes; ask for less, for example with --top, or \
+         raise `message_bytes`"
+    )]
+    AnswerTooLong {
+        /// Address of the server.
+        endpoint: String,
+        /// Maximum in bytes: [`Connection::message_bytes`](crate::Connection::message_bytes).
+        limit: String,
     },
     /// The answer violates the wire contract.
     #[error("invalid answer from the server at {endpoint}: {source}")]
@@ -166,10 +179,10 @@ impl ClientError {
     }
 
     /// Returns the error of a failed connection to this address.
-    pub(crate) fn no_connection(endpoint: &str, source: tonic::transport::Error) -> Self {
+    pub(crate) fn no_connection(endpoint: &str, source: &(dyn Error + 'static)) -> Self {
         Self::Connect {
             endpoint: endpoint.to_owned(),
-            source: source.into(),
+            source: ConnectionFailure::from_error(source),
         }
     }
 
@@ -179,14 +192,23 @@ impl ClientError {
         if is_of_another_protocol(&status) {
             return Self::NotGrpc { endpoint };
         }
+        if let Some(limit) = limit_of_answer(&status) {
+            return Self::AnswerTooLong {
+                endpoint,
+                limit: limit.to_owned(),
+            };
+        }
         // Only a status that tonic made has a cause: the server sends none.
-        if status.source().is_none() {
-            return status.into();
+        match status.source() {
+            None => status.into(),
+            Some(cause) => Self::no_connection(&endpoint, cause),
         }
-        Self::Connect {
-            endpoint,
-            source: Box::new(StatusCause(status)),
-        }
+    }
+
+    /// Returns whether the connection ended for a reason that is not known.
+    pub(crate) fn is_broken_connection(&self) -> bool {
+        let broken = &ConnectionFailure::Broken;
+        matches!(self, Self::Connect { source, .. } if source == broken)
     }
 
     /// Returns whether the server lacks the graph of the hash, so that the graph itself must be sent.
@@ -244,23 +266,12 @@ fn is_of_http_1(error: &(dyn Error + 'static)) -> bool {
         || error.source().is_some_and(is_of_http_1)
 }
 
-/// The cause of a status as an error. It owns the status because the cause is only borrowed from it.
-#[derive(Debug)]
-struct StatusCause(Status);
-
-impl fmt::Display for StatusCause {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.source() {
-            Some(cause) => write!(formatter, "{cause}"),
-            None => formatter.write_str(self.0.message()),
-        }
-    }
-}
-
-impl Error for StatusCause {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0.source()?.source()
-    }
+/// Returns the maximum size of an answer if tonic made the status of one that exceeds it.
+fn limit_of_answer(status: &Status) -> Option<&str> {
+    let start = "Error, decoded message length too large: ";
+    let message = status.message().strip_prefix(start)?;
+    let limit = message.rsplit_once("the limit is: ")?.1;
+    limit.strip_suffix(" bytes")
 }
 
 /// Returns the name of a code as gRPC writes it: `FAILED_PRECONDITION` for `FailedPrecondition`.

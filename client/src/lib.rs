@@ -18,7 +18,8 @@
 //! # }
 //! ```
 //!
-//! * [`Client::connect`] connects to one server, [`Client::connect_replicas`] to several that share the graphs.
+//! * [`Client::connect`] connects to one server, [`Client::connect_replicas`] to several that share the graphs,
+//!   [`Client::connect_each`] and [`AdminClient::connect_each`] to each of several by itself.
 //! * [`Client::rank`] ranks one batch of configurations, [`Client::rank_stream`] any number of batches.
 //! * [`Client::suggest`] proposes what to measure next, given what was measured, and [`Client::report_measurements`] keeps
 //!   that on the server for later calls.
@@ -29,6 +30,7 @@
 //!   [`Connection::token`] identify the caller.
 
 mod adapt;
+mod address;
 mod admin;
 mod answer;
 mod calls;
@@ -36,6 +38,7 @@ mod client;
 mod connection;
 mod credentials;
 mod error;
+mod failure;
 mod graph;
 mod measurements;
 mod model;
@@ -49,12 +52,14 @@ mod suggest;
 mod tests;
 
 pub use adapt::{Adapt, MeasuredOutcome};
+pub use address::{Address, ParseAddressError};
 pub use admin::AdminClient;
 pub use answer::InvalidAnswer;
 pub use client::{CachedGraph, Client};
 pub use connection::Connection;
-pub use credentials::{Identity, ParseTokenError, Token};
+pub use credentials::{Identity, ParseTokenError, TlsSettingsError, Token};
 pub use error::{ClientError, Refusal};
+pub use failure::ConnectionFailure;
 pub use graph::{GraphHandle, ROUTE_HEADER};
 pub use hlorank_graph::{
     ConfigurationError, Configurations, GraphFile, LayoutBatchBuilder, LayoutEntry, Limits, Task,

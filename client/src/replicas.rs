@@ -14,7 +14,7 @@ use hlorank_proto::v1::{
 use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
 
-use crate::{ClientError, Connection, Token};
+use crate::{Address, ClientError, Connection, Token};
 
 /// The servers of a client.
 #[derive(Debug)]
@@ -24,6 +24,7 @@ pub(crate) struct Replicas(Vec<Arc<Replica>>);
 #[derive(Debug)]
 pub(crate) struct Replica {
     pub(crate) endpoint: String,
+    pub(crate) address: Address,
     /// `host:port`, which determines the weight of the replica.
     authority: String,
     channel: Channel,
@@ -52,20 +53,19 @@ const UNAVAILABLE_TIME: Duration = Duration::from_secs(1);
 impl Replicas {
     /// Connects to all servers concurrently. Fails if none accepts the connection.
     pub(crate) async fn connect(
-        endpoints: &[&str],
+        addresses: &[Address],
         connection: &Connection,
     ) -> Result<Self, ClientError> {
-        let opened = endpoints
-            .iter()
-            .map(|endpoint| connection.endpoint(endpoint));
+        let opened = addresses.iter().map(|address| connection.endpoint(address));
         let opened: Vec<Endpoint> = opened.collect::<Result<_, _>>()?;
         let connected = join_all(opened.iter().map(Endpoint::connect)).await;
         if connected.iter().all(Result::is_err) {
             let first = connected.into_iter().find_map(Result::err);
             let source = first.ok_or(ClientError::NoEndpoint)?;
-            return Err(ClientError::no_connection(&endpoints.join(", "), source));
+            let all: Vec<String> = addresses.iter().map(Address::to_string).collect();
+            return Err(ClientError::no_connection(&all.join(", "), &source));
         }
-        let replicas = endpoints.iter().zip(&opened).zip(connected);
+        let replicas = addresses.iter().zip(&opened).zip(connected);
         let replicas = replicas.map(|((address, endpoint), channel)| {
             Arc::new(Replica::new(address, endpoint, channel.ok(), connection))
         });
@@ -84,6 +84,20 @@ impl Replicas {
             order,
         }
     }
+}
+
+/// Connects to each of several servers by itself, and returns their addresses and connections.
+pub(crate) async fn each<C>(
+    endpoints: impl IntoIterator<Item = impl AsRef<str>>,
+    connect: impl AsyncFn(&Address) -> Result<C, ClientError>,
+) -> Result<Vec<(String, Result<C, ClientError>)>, ClientError> {
+    let addresses = endpoints.into_iter().map(|text| text.as_ref().parse());
+    let addresses: Vec<Address> = addresses.collect::<Result<_, _>>()?;
+    let resolved = join_all(addresses.into_iter().map(Address::resolve)).await;
+    let servers: Vec<Address> = resolved.into_iter().flatten().collect();
+    let connections = join_all(servers.iter().map(|address| connect(address))).await;
+    let names = servers.iter().map(Address::to_string);
+    Ok(names.zip(connections).collect())
 }
 
 /// Returns the weight of a replica for a graph. The replica with the largest weight is tried first.
@@ -116,17 +130,17 @@ impl ReplicaOrder {
 impl Replica {
     /// Returns a replica that accepted the connection, or one without a channel that did not.
     fn new(
-        address: &str,
+        address: &Address,
         endpoint: &Endpoint,
         channel: Option<Channel>,
         connection: &Connection,
     ) -> Self {
         let is_available = channel.is_some();
-        let authority = endpoint.uri().authority();
         let replica = Self {
-            endpoint: address.to_owned(),
+            endpoint: address.to_string(),
+            address: address.clone(),
             // Two spellings of one host must have the same weights in every client.
-            authority: authority.map_or_else(String::new, |name| name.as_str().to_lowercase()),
+            authority: address.authority().to_lowercase(),
             // The next call that tries it connects again.
             channel: channel.unwrap_or_else(|| endpoint.connect_lazy()),
             token: connection.token.clone(),
@@ -149,7 +163,7 @@ impl Replica {
 
     /// Returns a client of the service that lists models.
     pub(crate) fn models(&self) -> ModelServiceClient<Channel> {
-        ModelServiceClient::new(self.channel.clone())
+        ModelServiceClient::new(self.channel.clone()).max_decoding_message_size(self.message_bytes)
     }
 
     /// Marks the replica as available.
@@ -194,9 +208,10 @@ mod tests {
     impl Replica {
         /// Returns a replica without a connection.
         pub(crate) fn unconnected(address: &str) -> Self {
-            let endpoint = Connection::default().endpoint(address).unwrap();
+            let address = address.parse().unwrap();
+            let endpoint = Connection::default().endpoint(&address).unwrap();
             let channel = Some(endpoint.connect_lazy());
-            Self::new(address, &endpoint, channel, &Connection::default())
+            Self::new(&address, &endpoint, channel, &Connection::default())
         }
     }
 

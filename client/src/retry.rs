@@ -46,6 +46,12 @@ impl Retries {
         if self.limit.left().is_none() {
             self.limit = Deadline::after(Some(PATIENCE));
         }
+        // Nobody changes a certificate within the time of a call.
+        let is_lost =
+            matches!(error, ClientError::Connect { source, .. } if !source.is_temporary());
+        if is_lost && !is_replica_left {
+            return None;
+        }
         self.left = self.left.checked_sub(1)?;
         let asked = error.refusal().and_then(Refusal::retry_after);
         let pause = match error.code()? {
@@ -127,7 +133,7 @@ mod tests {
     use tonic_types::{ErrorDetails, StatusExt as _};
 
     use super::*;
-    use crate::InvalidAnswer;
+    use crate::{ConnectionFailure, InvalidAnswer};
 
     fn refused(code: Code, retry_after: Option<Duration>) -> ClientError {
         let mut details = ErrorDetails::new();
@@ -237,6 +243,22 @@ mod tests {
         assert_eq!(of(late, Some(away)), Some(away));
         assert_eq!(of(late, None), Some(late));
         assert_eq!(of(Code::NotFound, Some(away)), Some(Code::NotFound));
+    }
+
+    #[test]
+    fn a_server_that_is_not_trusted_is_tried_once() {
+        let of = |source| ClientError::Connect {
+            endpoint: String::new(),
+            source,
+        };
+        let untrusted = of(ConnectionFailure::NotTrusted);
+        assert_eq!(retries(4).pause(&untrusted, false), None);
+        assert_eq!(retries(4).pause(&untrusted, true), Some(Duration::ZERO));
+        assert!(
+            retries(4)
+                .pause(&of(ConnectionFailure::Broken), false)
+                .is_some()
+        );
     }
 
     #[test]

@@ -91,6 +91,14 @@ impl Authority {
         self.issue_for(&["ranker.example"], 4000)
     }
 
+    /// Returns the certificate and the key of the authority itself.
+    pub fn own(&self) -> Pair {
+        Pair {
+            certificate: self.pem.clone(),
+            key: self.issuer.key().serialize_pem(),
+        }
+    }
+
     /// Returns the certificate of the authority, for a client.
     pub fn certificate(&self) -> Certificate {
         Certificate::from_pem(&self.pem)
