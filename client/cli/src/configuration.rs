@@ -1,11 +1,11 @@
 //! Configurations as JSON. A new kind is one form here, and one arm of each `match`.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use hlorank_client::v1::{self, config_batch::Configs};
 use hlorank_graph::{
     ConfigurationError, Configurations, EncodedBatch, Graph, LayoutEntry, Limits, NodeFeatureBatch,
-    Task,
+    Task, content_name, read_input,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -85,9 +85,29 @@ pub(crate) enum Json<'a> {
     Values(Vec<Value>),
 }
 
-/// Reads a text file.
+/// Reads a text file, or standard input if the path is `-`.
 pub(crate) fn read_text(path: &Path) -> Result<String, CommandError> {
-    fs::read_to_string(path).map_err(|error| CommandError::input(path.display(), error))
+    let bytes = read_input(path).map_err(|error| CommandError::input(path.display(), error))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let found = content_name(error.as_bytes());
+        CommandError::input(
+            path.display(),
+            format_args!("this is {found}, expected text in UTF-8"),
+        )
+    })
+}
+
+/// Returns the error of a text that is no JSON list of configurations.
+pub(crate) fn not_json(path: &Path, text: &str, error: &serde_json::Error) -> CommandError {
+    // The position in another format says nothing.
+    if text.trim_start().starts_with(['[', '{']) {
+        return CommandError::input(path.display(), error);
+    }
+    let found = content_name(text.as_bytes());
+    CommandError::input(
+        path.display(),
+        format_args!("this is {found}, expected a JSON list, whose form `--help` shows"),
+    )
 }
 
 impl Json<'_> {
@@ -126,11 +146,13 @@ impl Json<'_> {
     }
 
     fn forms<T: DeserializeOwned>(self, path: &Path) -> Result<Vec<T>, CommandError> {
-        let forms = match self {
-            Self::Text(text) => serde_json::from_str(text),
-            Self::Values(values) => serde_json::from_value(Value::Array(values)),
-        };
-        forms.map_err(|error| CommandError::input(path.display(), error))
+        match self {
+            Self::Text(text) => {
+                serde_json::from_str(text).map_err(|error| not_json(path, text, &error))
+            }
+            Self::Values(values) => serde_json::from_value(Value::Array(values))
+                .map_err(|error| CommandError::input(path.display(), error)),
+        }
     }
 }
 

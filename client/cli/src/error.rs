@@ -39,6 +39,14 @@ pub(crate) enum CommandError {
     /// A call failed.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// Some of several parts failed, and the report names each.
+    #[error("{problem}")]
+    Incomplete {
+        /// How many failed, and why the first did.
+        problem: String,
+        /// The first failure.
+        source: Box<CommandError>,
+    },
     /// Standard output cannot be written.
     #[error("standard output: {0}")]
     Output(#[from] io::Error),
@@ -117,10 +125,25 @@ impl CommandError {
                 // The address, the certificates or the size of the input must be corrected.
                 _ => Exit::WrongInput,
             },
+            Self::Incomplete { source, .. } => source.kind(),
             // The work is done, and only its result cannot be written.
             Self::Output(_) | Self::WrittenFile { .. } => Exit::Failed,
             // All others are about the arguments or a file that they name.
             _ => Exit::WrongInput,
+        }
+    }
+
+    /// Returns whether the server does not answer at the moment.
+    pub(crate) fn is_no_answer(&self) -> bool {
+        self.kind() == Exit::NoAnswer
+    }
+
+    /// Returns the answer of the server, if it is an error.
+    fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Graph { source: error, .. } | Self::Client(error) => error.refusal(),
+            Self::Incomplete { source, .. } => source.refusal(),
+            _ => None,
         }
     }
 
@@ -152,12 +175,7 @@ impl Format {
         if self == Self::Text {
             return anstream::eprintln!("{} {}", styled(ERROR, "error:"), describe(error));
         }
-        let refusal = match error {
-            CommandError::Graph { source: error, .. } | CommandError::Client(error) => {
-                error.refusal()
-            }
-            _ => None,
-        };
+        let refusal = error.refusal();
         let delay = refusal.and_then(Refusal::retry_after);
         let failure = Failure {
             message: describe(error),
@@ -182,7 +200,7 @@ impl Format {
 }
 
 /// Returns the message of an error and of its causes. A cause that an earlier message contains is left out.
-fn describe(error: &dyn Error) -> String {
+pub(crate) fn describe(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

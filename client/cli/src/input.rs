@@ -18,10 +18,11 @@ use crate::{
 };
 
 /// Help of an argument that is a file of graphs.
-pub(crate) const GRAPH_FILE: &str = "File of graphs; `--help` lists the formats";
+pub(crate) const GRAPH_FILE: &str =
+    "File of graphs, or - for standard input; `--help` lists the formats";
 
 /// Long help of an argument that is a file of graphs.
-pub(crate) const GRAPH_FILE_LONG: &str = "File of graphs: HLO text (also in a log), HloModuleProto, HloProto, TuningData, ModuleTuningData, or npz of TpuGraphs or of a feature set; plain, or compressed with gzip or zstd";
+pub(crate) const GRAPH_FILE_LONG: &str = "File of graphs: HLO text (also in a log), HloModuleProto, HloProto, TuningData, ModuleTuningData, or npz of TpuGraphs or of a feature set; plain, or compressed with gzip or zstd; - for standard input";
 
 const CONFIGS_LONG: &str = r#"JSON list of configurations instead of those of the file: layouts
 {"nodes": [{"node": 17, "tensors": [{"minor_to_major": [1, 0]}]}]}
@@ -167,8 +168,17 @@ impl Subject {
             (Some(given), _) => (given, None),
             (None, Some(own)) => (&own.configurations, RunTimes::new(own)),
             (None, None) => {
+                let or = match measured.graph.task() {
+                    Task::Fusion => {
+                        ", or let `hlorank-tune xla PROGRAM --fusion` choose and measure fusions"
+                    }
+                    Task::Layout => {
+                        ", or let `hlorank-tune xla PROGRAM` choose and measure layouts"
+                    }
+                    Task::Tile | Task::FeatureSet => "",
+                };
                 let problem = format_args!(
-                    "module {module} comes without configurations; pass some with --configs FILE, whose form `--help` shows"
+                    "module {module} comes without configurations; pass some with --configs FILE, whose form `--help` shows{or}"
                 );
                 return Err(CommandError::input(self.graph.display(), problem));
             }

@@ -3,6 +3,7 @@
 mod configuration;
 mod error;
 mod eval;
+mod failure;
 mod graph;
 mod input;
 mod lesson;
@@ -12,6 +13,7 @@ mod models;
 mod output;
 mod progress;
 mod rank;
+mod replicas;
 mod report;
 mod run_times;
 mod server;
@@ -19,7 +21,7 @@ mod suggest;
 
 use std::{env, path::PathBuf, process::ExitCode};
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, builder::Resettable};
 
 use clap_complete::Shell;
 use hlorank_arguments::{matches_of_process, print_completions, unknown_variables, write_manual};
@@ -100,12 +102,18 @@ impl Cli {
     }
 }
 
-/// Sets the form of the help. In a summary, every option has one line, without its environment variable and its default.
+/// Sets the form of the help, and leaves out variables that are empty. In a summary, every option has one line, without its environment variable and its default.
 fn with_help(command: clap::Command, is_summary: bool) -> clap::Command {
     command
         .mut_args(|option| {
             // A flag without a value has neither a variable nor a default to hide.
             let is_bare = is_summary && option.get_action().takes_values();
+            let is_empty = |name| env::var_os(name).is_some_and(|value| value.is_empty());
+            // A variable that is set to nothing is how many environments leave one out.
+            let option = match option.get_env() {
+                Some(name) if is_empty(name) => option.env(Resettable::Reset),
+                _ => option,
+            };
             option.hide_env(is_bare).hide_default_value(is_bare)
         })
         .mut_subcommands(|command| with_help(command, is_summary))

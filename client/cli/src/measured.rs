@@ -11,7 +11,7 @@ use hlorank_graph::Graph;
 use serde::{Deserialize, Serialize, de::Error as _};
 
 use crate::{
-    configuration::{Json, read_text},
+    configuration::{Json, not_json, read_text},
     error::CommandError,
     output::seconds,
 };
@@ -125,8 +125,9 @@ impl Measurements {
                 ))),
             }
         };
-        let forms = serde_json::from_str(&read_text(path)?).and_then(checked);
-        let forms = forms.map_err(|error| CommandError::input(path.display(), error))?;
+        let text = read_text(path)?;
+        let forms = serde_json::from_str(&text).and_then(checked);
+        let forms = forms.map_err(|error| not_json(path, &text, &error))?;
         // A search begins with an empty list, but a batch of configurations may not be empty.
         if forms.is_empty() {
             return learned(adapt, 0);

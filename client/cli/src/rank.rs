@@ -43,9 +43,18 @@ pub(crate) struct Rank {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Graph and model")]
 pub(crate) struct Top {
-    /// Number of best configurations to show; 0 shows all
-    #[arg(long, value_name = "K", default_value_t = 10)]
+    /// Number of best configurations to show, or `all`
+    #[arg(long, value_name = "K", default_value = "10", value_parser = top)]
     pub(crate) top: u32,
+}
+
+/// Reads how many configurations to show; 0 stands for all on the wire alone.
+fn top(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        _ if text == "all" => Ok(0),
+        Ok(top) if top > 0 => Ok(top),
+        _ => Err("expected a whole number above 0, or `all`".to_owned()),
+    }
 }
 
 /// The rankings of a file.
@@ -147,11 +156,13 @@ impl Rank {
         let loaded = subject.load(&progress)?;
         let jobs = loaded.iter().map(|loaded| subject.job(loaded));
         let jobs = jobs.collect::<Result<Vec<_>, _>>()?;
+        let learned = jobs.iter().map(|job| subject.adapt(job));
+        let learned = learned.collect::<Result<Vec<_>, _>>()?;
         let client = subject.server.connect().await?;
         let mut graphs = Vec::new();
-        for job in &jobs {
+        for (job, learned) in jobs.iter().zip(learned) {
             let handle = GraphHandle::from_measured(job.measured);
-            let request = subject.request(&handle, job, subject.adapt(job)?);
+            let request = subject.request(&handle, job, learned);
             let request = request.top(self.top.top);
             let (ranking, time) = subject.rank(&client, job, &request).await?;
             graphs.push(GraphRanking::new(job, ranking, time));

@@ -4,10 +4,11 @@ use std::{env, path::PathBuf, time::Duration};
 
 use clap::Args;
 use hlorank_arguments::positive_duration;
-use hlorank_client::{Client, Connection, Identity, ModelReference, Token};
-use tonic::transport::Uri;
+use hlorank_client::{
+    Address, Client, Connection, Identity, ModelReference, ParseAddressError, Token,
+};
 
-use super::{configuration::read_text, error::CommandError};
+use super::{configuration::read_text, error::CommandError, replicas::Connections};
 
 /// The arguments for calls to a server.
 #[derive(Clone, Debug, Args)]
@@ -15,7 +16,8 @@ use super::{configuration::read_text, error::CommandError};
 pub(crate) struct Server {
     /// Address of the server, or of replicas
     ///
-    /// Replicas that share the graphs are separated by commas.
+    /// HOST:PORT, or https://HOST:PORT with TLS. Replicas that share the graphs are separated by commas. Commands that list or change
+    /// what a server keeps call each of them, and each address of a name that has several.
     #[arg(long, value_name = "URL", env = "HLORANK_ENDPOINT", value_parser = address, value_delimiter = ',')]
     #[arg(default_value = "http://127.0.0.1:7070")]
     endpoint: Vec<String>,
@@ -64,14 +66,8 @@ pub(crate) struct Credentials {
 const TOKEN: &str = "HLORANK_TOKEN";
 
 /// Checks an address, and returns it unchanged.
-pub(crate) fn address(text: &str) -> Result<String, String> {
-    // The client checks the scheme later. Here, a typing error is reported with its flag.
-    match text.parse::<Uri>() {
-        Ok(_) => Ok(text.to_owned()),
-        Err(error) => Err(format!(
-            "expected http://HOST:PORT or https://HOST:PORT: {error}"
-        )),
-    }
+pub(crate) fn address(text: &str) -> Result<String, ParseAddressError> {
+    text.parse::<Address>().map(|_| text.to_owned())
 }
 
 fn two_files(text: &str) -> Result<(PathBuf, PathBuf), &'static str> {
@@ -82,12 +78,21 @@ fn two_files(text: &str) -> Result<(PathBuf, PathBuf), &'static str> {
 }
 
 impl Server {
+    /// Connects to the server, or to all replicas, which share the graphs.
     pub(crate) async fn connect(&self) -> Result<Client, CommandError> {
-        let connection = Connection {
+        Ok(Client::connect_replicas(&self.endpoint, self.connection()?).await?)
+    }
+
+    /// Connects to each replica by itself.
+    pub(crate) async fn connect_each(&self) -> Result<Connections<Client>, CommandError> {
+        Ok(Client::connect_each(&self.endpoint, &self.connection()?).await?)
+    }
+
+    fn connection(&self) -> Result<Connection, CommandError> {
+        Ok(Connection {
             timeout: Some(self.timeout),
             ..self.credentials.connection()?
-        };
-        Ok(Client::connect_replicas(&self.endpoint, connection).await?)
+        })
     }
 }
 

@@ -1,14 +1,16 @@
 //! `hlorank measurements export`: writes files of measurements, one for each graph on each target.
 
 use std::{
+    collections::VecDeque,
     fmt::{self, Display, Formatter},
     fs, mem,
+    num::NonZeroU64,
     path::PathBuf,
 };
 
 use clap::Args;
 use hlorank_client::{
-    Client, MeasurementsOf,
+    Client, ClientError, MeasurementsOf,
     v1::{self, ExportedMeasurements, GraphMeasurements, graph::Source},
 };
 use hlorank_graph::{
@@ -22,7 +24,8 @@ use super::age::Age;
 use crate::{
     configuration::FILE_LIMITS,
     error::CommandError,
-    output::{Format, Table, counted, grouped},
+    failure::Failure,
+    output::{Format, Table, counted, grouped, printable},
     server::Server,
 };
 
@@ -55,6 +58,7 @@ pub(crate) struct Export {
 #[derive(Debug, Default, Serialize)]
 struct ExportReport {
     files: Vec<FileReport>,
+    failures: Vec<Failure>,
 }
 
 #[derive(Debug, Serialize)]
@@ -65,7 +69,30 @@ struct FileReport {
     graph: String,
     measurements: usize,
     trainable: bool,
+    /// Why training cannot read it.
+    obstacle: Option<String>,
 }
+
+/// What a file holds the measurements of, in the order in which servers list them.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    target: String,
+    graph: Digest,
+}
+
+/// The measurements of a replica, a page at a time.
+struct ReplicaMeasurements {
+    endpoint: String,
+    client: Client,
+    before: Option<NonZeroU64>,
+    page: VecDeque<GraphMeasurements>,
+    after: Vec<u8>,
+    is_last: bool,
+}
+
+/// Why training reads no fusions of an export.
+const FUSIONS: &str =
+    "training takes fusions from programs that `training collect fusion` measures";
 
 /// Maximum number of characters of a target's name in a path.
 const MAX_FOLDER: usize = 40;
@@ -73,121 +100,196 @@ const MAX_FOLDER: usize = 40;
 impl Export {
     pub(super) async fn run(self, format: Format) -> Result<(), CommandError> {
         let before = self.age.reported_before()?;
-        let client = self.server.connect().await?;
-        let (mut after, mut parts) = (Vec::new(), Vec::<GraphMeasurements>::new());
-        let mut report = ExportReport::default();
-        loop {
-            let page = client
-                .list_measurements_before(of_target(&self.target), before, &after)
-                .await?;
-            for part in page.graphs {
-                // The server lists by target and graph, and a graph may continue on the next page. Its
-                // file is complete when another graph begins, so the measurements of one graph are in
-                // memory at a time.
-                let key = |part: &GraphMeasurements| (part.target.clone(), graph_of(part));
-                if parts.first().is_some_and(|first| key(first) != key(&part)) {
-                    report
-                        .files
-                        .push(self.write(&client, mem::take(&mut parts)).await?);
+        let (mut replicas, mut report) = (Vec::new(), ExportReport::default());
+        for (endpoint, connection) in self.server.connect_each().await? {
+            match connection {
+                Ok(client) => replicas.push(ReplicaMeasurements {
+                    endpoint,
+                    client,
+                    before,
+                    page: VecDeque::new(),
+                    after: Vec::new(),
+                    is_last: false,
+                }),
+                Err(error) => report.failures.push(Failure::new(endpoint, error.into())),
+            }
+        }
+        // Servers list by target and graph, and a graph may continue on the next page and at the next replica. One graph is written at
+        // a time, so its measurements alone are in memory.
+        while let Some(key) = self.next_graph(&mut replicas, &mut report).await {
+            let (mut parts, mut holders) = (Vec::new(), Vec::new());
+            for replica in &mut replicas {
+                let held = parts.len();
+                // If a page cannot be had, the replica fails again at the next graph, and is reported then.
+                while let Ok(Some(next)) = replica.next_key(&self.target).await
+                    && next == key
+                {
+                    // Replicas that share a database list the same.
+                    let part = replica.page.pop_front();
+                    parts.extend(part.filter(|part| !parts.contains(part)));
                 }
-                parts.push(part);
+                if parts.len() > held {
+                    holders.push(replica.client.clone());
+                }
             }
-            after = page.next;
-            if after.is_empty() {
-                break;
+            match self.write(&key, &holders, parts).await {
+                Ok(file) => report.files.push(file),
+                Err(error) => {
+                    let Key { target, graph } = key;
+                    let subject = format!("graph {graph} on {target}");
+                    report.failures.push(Failure::new(subject, error));
+                }
             }
         }
-        if !parts.is_empty() {
-            report.files.push(self.write(&client, parts).await?);
+        if !report.files.is_empty() || report.failures.len() != 1 {
+            format.print(&report)?;
         }
-        Ok(format.print(&report)?)
+        Failure::check(report.failures, report.files.len())
+    }
+
+    /// Returns the next graph of all replicas, and leaves out those that have no more or fail.
+    async fn next_graph(
+        &self,
+        replicas: &mut Vec<ReplicaMeasurements>,
+        report: &mut ExportReport,
+    ) -> Option<Key> {
+        let mut first = None;
+        for mut replica in mem::take(replicas) {
+            match replica.next_key(&self.target).await {
+                Ok(None) => {}
+                Ok(next) => {
+                    first = first.into_iter().chain(next).min();
+                    replicas.push(replica);
+                }
+                Err(error) => {
+                    let failure = Failure::new(replica.endpoint, error.into());
+                    report.failures.push(failure);
+                }
+            }
+        }
+        first
     }
 
     /// Writes the file of all measurements of one graph on one target, of which there is at least one part.
     async fn write(
         &self,
-        client: &Client,
+        Key { target, graph }: &Key,
+        holders: &[Client],
         parts: Vec<GraphMeasurements>,
     ) -> Result<FileReport, CommandError> {
-        let (target, hash) = (parts[0].target.clone(), graph_of(&parts[0]));
-        let graph = client.measured_graph(&target, hash).await?;
-        let slots = graph
-            .as_ref()
-            .map_or(&[][..], |graph| &graph.configurable_nodes);
-        // Configurations that succeeded, and their mean run times. Repeated ones stay, and training
-        // takes their mean.
-        let (mut task, mut configs, mut run_times) = (Task::Tile, Vec::new(), Vec::new());
-        for part in &parts {
-            let read = read_configurations(part, slots);
-            let Some(batch) = read.map_err(|source| unreadable(hash.to_string(), source))? else {
-                continue;
-            };
-            task = batch.task();
-            for (config, &seconds) in part.seconds.iter().enumerate() {
-                if seconds > 0.0 {
-                    configs.push(batch.canonical(config));
-                    run_times.push(nanoseconds(seconds));
-                }
-            }
+        let task = task_of(&parts).map_err(|source| unreadable(graph.to_string(), source))?;
+        let mut message = None;
+        for client in holders {
+            message = message.or(client.measured_graph(target, *graph).await?);
         }
-        let path = self.out.join(path_of(&target, task, hash));
+        let trained = match &message {
+            Some(message) => trained(message, task, *graph, &parts),
+            None => Err("the server keeps no graph of this size".to_owned()),
+        };
+        let path = self.out.join(path_of(target, task, *graph));
         let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
         folder.map_err(|source| CommandError::WrittenFile {
             path: path.display().to_string(),
             source,
         })?;
-        // Training needs the graph itself, and a configuration that was measured.
-        let trained = match &graph {
-            Some(message) if !configs.is_empty() => {
-                let name = || path.display().to_string();
-                let graph = Graph::of_message(message, task, &FILE_LIMITS);
-                let graph = graph.map_err(|source| FileError::Graph {
-                    path: name(),
-                    module: 0,
-                    source,
-                })?;
-                let configs = configs.iter().map(Vec::as_slice);
-                let configurations = Configurations::from_canonical(task, configs, &FILE_LIMITS);
-                let configurations = configurations.map_err(|source| unreadable(name(), source))?;
-                Some(MeasuredGraph {
-                    name: hash.to_string(),
-                    source: GraphSource::Features,
-                    graph,
-                    node_splits: Vec::new(),
-                    nodes: Vec::new(),
-                    measurements: Some(Measurements {
-                        numbers: (0..configurations.len()).collect(),
-                        configurations,
-                        run_times,
-                        normalizers: None,
-                        default: None,
-                        skipped: 0,
-                    }),
-                })
-            }
-            _ => None,
+        let obstacle = match &trained {
+            // `hlorank eval` reads these.
+            Ok(_) if task == Task::Fusion => Some(FUSIONS.to_owned()),
+            Ok(_) => None,
+            Err(obstacle) => Some(obstacle.clone()),
         };
         let report = FileReport {
             path: path.display().to_string(),
-            target,
+            target: target.clone(),
             task: task.to_string(),
-            graph: hash.to_string(),
+            graph: graph.to_string(),
             measurements: parts.iter().map(|part| part.seconds.len()).sum(),
-            trainable: trained.is_some(),
+            trainable: obstacle.is_none(),
+            obstacle,
         };
         // Without the graph, the hash still says what was measured.
         let by_hash = || v1::Graph {
-            source: Some(Source::GraphHash(hash.0.to_vec().into())),
+            source: Some(Source::GraphHash(graph.0.to_vec().into())),
             task: v1::Task::from(task).into(),
             configurable_nodes: Vec::new(),
         };
         let exported = ExportedMeasurements {
-            graph: Some(graph.unwrap_or_else(by_hash)),
+            graph: Some(message.unwrap_or_else(by_hash)),
             measurements: parts,
         };
-        FeatureFile::write_exported(&path, trained.as_ref(), &exported.encode_to_vec())?;
+        FeatureFile::write_exported(&path, trained.as_ref().ok(), &exported.encode_to_vec())?;
         Ok(report)
     }
+}
+
+impl ReplicaMeasurements {
+    /// Returns what the next measurements are of; nothing after the last.
+    async fn next_key(&mut self, target: &str) -> Result<Option<Key>, ClientError> {
+        while self.page.is_empty() && !self.is_last {
+            let of = of_target(target);
+            let listed = self
+                .client
+                .list_measurements_before(of, self.before, &self.after);
+            let page = listed.await?;
+            self.is_last = page.next.is_empty();
+            self.page = page.graphs.into();
+            self.after = page.next;
+        }
+        Ok(self.page.front().map(|part| Key {
+            target: part.target.clone(),
+            graph: graph_of(part),
+        }))
+    }
+}
+
+/// Returns what training reads: the graph of a message, and those of its configurations that were measured. The error says why
+/// there is nothing to train on.
+fn trained(
+    message: &v1::Graph,
+    task: Task,
+    hash: Digest,
+    parts: &[GraphMeasurements],
+) -> Result<MeasuredGraph, String> {
+    let graph = Graph::of_message(message, task, &FILE_LIMITS);
+    let graph = graph.map_err(|error| error.to_string())?;
+    // Repeated configurations stay, and training takes the mean of their times.
+    let (mut configs, mut run_times) = (Vec::new(), Vec::new());
+    for part in parts {
+        let batch = read_configurations(part, &graph).map_err(|error| error.to_string())?;
+        for (config, &seconds) in part.seconds.iter().enumerate() {
+            if seconds > 0.0 {
+                configs.push(batch.canonical(config));
+                run_times.push(nanoseconds(seconds));
+            }
+        }
+    }
+    if configs.is_empty() {
+        return Err("every measurement failed".to_owned());
+    }
+    if graph.program().is_some() && !matches!(message.source, Some(Source::HloModule(_))) {
+        return Err(FUSIONS.to_owned());
+    }
+    let configs = configs.iter().map(Vec::as_slice);
+    let configurations = Configurations::from_canonical(task, configs, &FILE_LIMITS);
+    let configurations = configurations.map_err(|error| error.to_string())?;
+    Ok(MeasuredGraph {
+        name: hash.to_string(),
+        source: match &message.source {
+            Some(Source::HloModule(module)) => GraphSource::HloModule(module.to_vec()),
+            _ => GraphSource::Features,
+        },
+        graph,
+        node_splits: Vec::new(),
+        nodes: Vec::new(),
+        measurements: Some(Measurements {
+            numbers: (0..configurations.len()).collect(),
+            configurations,
+            run_times,
+            normalizers: None,
+            default: None,
+            skipped: 0,
+        }),
+    })
 }
 
 /// Returns which measurements `--target` selects, which is empty by default.
@@ -219,18 +321,24 @@ fn path_of(target: &str, task: Task, graph: Digest) -> PathBuf {
         .collect()
 }
 
-/// Reads the configurations of some measurements; `slots` holds the node of each slot. Returns
-/// nothing if there are none.
+/// Returns what was tuned, which is the same for all measurements of a graph.
+fn task_of(parts: &[GraphMeasurements]) -> Result<Task, ConfigurationError> {
+    let batch = encoded(&parts[0])?;
+    Ok(batch.task())
+}
+
+/// Reads the configurations of some measurements of a graph.
 pub(super) fn read_configurations(
     part: &GraphMeasurements,
-    slots: &[u32],
-) -> Result<Option<Configurations>, ConfigurationError> {
+    graph: &Graph,
+) -> Result<Configurations, ConfigurationError> {
+    encoded(part)?.read(graph.task(), graph.configurable(), &FILE_LIMITS)
+}
+
+fn encoded(part: &GraphMeasurements) -> Result<EncodedBatch, ConfigurationError> {
     // Configurations are read from an encoded batch, which is how a server receives them.
     let batch = part.batch.clone().unwrap_or_default();
-    let Some(batch) = EncodedBatch::parse(&batch.encode_to_vec().into())? else {
-        return Ok(None);
-    };
-    batch.read(batch.task(), slots, &FILE_LIMITS).map(Some)
+    EncodedBatch::parse(&batch.encode_to_vec().into())?.ok_or(ConfigurationError::Empty)
 }
 
 fn unreadable(path: String, source: ConfigurationError) -> FileError {
@@ -252,23 +360,33 @@ fn nanoseconds(seconds: f64) -> i64 {
 
 impl Display for ExportReport {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        if self.files.is_empty() {
+        if self.files.is_empty() && self.failures.is_empty() {
             return writeln!(formatter, "The server keeps no such measurements.");
         }
-        let mut table = Table::new(&["file", "target", ">measurements", "for training"]);
-        for file in &self.files {
-            let trainable = if file.trainable { "yes" } else { "no" };
-            table.row([
-                file.path.clone(),
-                file.target.clone(),
-                grouped(file.measurements),
-                trainable.to_owned(),
-            ]);
+        if !self.files.is_empty() {
+            let mut table = Table::new(&["file", "target", ">measurements", "for training"]);
+            for file in &self.files {
+                let trainable = if file.trainable { "yes" } else { "no" };
+                table.row([
+                    file.path.clone(),
+                    file.target.clone(),
+                    grouped(file.measurements),
+                    trainable.to_owned(),
+                ]);
+            }
+            writeln!(formatter, "{table}")?;
         }
+        for file in &self.files {
+            if let Some(obstacle) = &file.obstacle {
+                let path = printable(&file.path);
+                writeln!(formatter, "{path} is not for training: {obstacle}")?;
+            }
+        }
+        Failure::write_all(&self.failures, formatter)?;
         let all = self.files.iter().map(|file| file.measurements).sum();
         let measurements = counted(all, "measurement");
         let files = counted(self.files.len(), "file");
-        write!(formatter, "{table}\n{measurements} in {files}.")
+        write!(formatter, "{measurements} in {files}.")
     }
 }
 

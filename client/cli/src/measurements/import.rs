@@ -9,10 +9,12 @@ use std::{
 
 use clap::Args;
 use hlorank_client::{
-    Adapt, GraphHandle, MeasuredOutcome,
+    Adapt, Client, GraphHandle, MeasuredOutcome,
     v1::{self, ConfigBatch, ExportedMeasurements, GraphMeasurements},
 };
-use hlorank_graph::{ConfigurationError, FileError, GraphFile, MeasuredGraph, Task, read_exported};
+use hlorank_graph::{
+    Configurations, FileError, Graph, GraphFile, MeasuredGraph, Task, read_exported, read_input,
+};
 use prost::Message as _;
 use serde::Serialize;
 
@@ -20,6 +22,7 @@ use super::export::read_configurations;
 use crate::{
     configuration::FILE_LIMITS,
     error::CommandError,
+    failure::Failure,
     output::{Format, counted, grouped},
     progress::Progress,
     server::Server,
@@ -52,6 +55,7 @@ struct ImportReport {
     graphs: usize,
     accepted: usize,
     known: usize,
+    failures: Vec<Failure>,
 }
 
 impl Import {
@@ -64,32 +68,55 @@ impl Import {
         }
         let mut report = ImportReport::default();
         let progress = Progress::over(files.len());
+        let mut whole = 0;
         for file in &files {
             progress.show_file(file);
-            for Report { graph, parts } in self.read(file)? {
-                report.graphs += 1;
-                for part in &parts {
-                    let (reporter, reported_at) = if self.as_own {
-                        ("", &[][..])
-                    } else {
-                        (&*part.reporter, &*part.reported_at)
-                    };
-                    let answer = client
-                        .report_measurements_of(reporter, reported_at, &graph, &part.measurements)
-                        .await
-                        .map_err(|source| CommandError::graph(file, 0, source))?;
-                    report.accepted += answer.accepted as usize;
-                    report.known += answer.known as usize;
+            // What was reported is kept, and known if the file is imported again.
+            match self.report(&client, file, &mut report).await {
+                Ok(()) => whole += 1,
+                // The other files would have no answer either.
+                Err(error) if error.is_no_answer() => return Err(error),
+                Err(error) => {
+                    let subject = file.display().to_string();
+                    report.failures.push(Failure::new(subject, error));
                 }
             }
             progress.advance();
         }
-        Ok(format.print(&report)?)
+        if whole > 0 || report.failures.len() != 1 {
+            format.print(&report)?;
+        }
+        Failure::check(report.failures, whole)
+    }
+
+    /// Reports the measurements of a file.
+    async fn report(
+        &self,
+        client: &Client,
+        file: &Path,
+        report: &mut ImportReport,
+    ) -> Result<(), CommandError> {
+        for Report { graph, parts } in self.read(file)? {
+            report.graphs += 1;
+            for part in &parts {
+                let (reporter, reported_at) = if self.as_own {
+                    ("", &[][..])
+                } else {
+                    (&*part.reporter, &*part.reported_at)
+                };
+                let answer = client
+                    .report_measurements_of(reporter, reported_at, &graph, &part.measurements)
+                    .await?;
+                report.accepted += answer.accepted as usize;
+                report.known += answer.known as usize;
+            }
+        }
+        Ok(())
     }
 
     fn read(&self, file: &Path) -> Result<Vec<Report>, CommandError> {
         let wrong = |problem: &dyn Display| CommandError::input(file.display(), problem);
-        let bytes = fs::read(file).map_err(|error| wrong(&error))?;
+        let bytes = read_input(file).map_err(|error| wrong(&error))?;
         // An npz file is a zip archive. Those of TpuGraphs begin with `PK` as well, but have no
         // exported measurements.
         if bytes.starts_with(b"PK")
@@ -136,7 +163,8 @@ impl Display for ImportReport {
         writeln!(
             formatter,
             "{accepted} of {graphs} are new; {known} were known."
-        )
+        )?;
+        Failure::write_all(&self.failures, formatter)
     }
 }
 
@@ -168,21 +196,33 @@ impl Report {
             ))
         })?;
         let message = exported.graph.unwrap_or_default();
-        let slots = message.configurable_nodes.clone();
+        let task = Task::from_wire(message.task()).unwrap_or(Task::Layout);
+        let unreadable = |source| FileError::Configuration {
+            path: file.display().to_string(),
+            module: 0,
+            source,
+        };
         // A hash alone is no graph: the server that the file came from kept none.
-        let Some(graph) = GraphHandle::of_message(message) else {
+        let Some(graph) = GraphHandle::of_message(message.clone()) else {
             return Err(wrong(
                 &"has no graph, because the server that it came from kept none; report these measurements with their graph",
             ));
         };
         let mut parts = Vec::new();
         for part in exported.measurements {
-            let by_reporter = Part::by_reporter(part, &slots);
-            parts.extend(by_reporter.map_err(|source| FileError::Configuration {
+            // The common case: the batch stays as it is, and neither it nor the graph is read.
+            if part.reporters.windows(2).all(|pair| pair[0] == pair[1]) {
+                parts.push(Part::from_one(part));
+                continue;
+            }
+            let graph = Graph::of_message(&message, task, &FILE_LIMITS);
+            let graph = graph.map_err(|source| FileError::Graph {
                 path: file.display().to_string(),
                 module: 0,
                 source,
-            })?);
+            })?;
+            let configurations = read_configurations(&part, &graph).map_err(unreadable)?;
+            parts.extend(Part::by_reporter(&part, &configurations));
         }
         Ok(Self { graph, parts })
     }
@@ -221,18 +261,11 @@ impl Report {
 
 impl Part {
     /// Splits measurements by their reporters.
-    fn by_reporter(of: GraphMeasurements, slots: &[u32]) -> Result<Vec<Self>, ConfigurationError> {
+    fn by_reporter(of: &GraphMeasurements, all: &Configurations) -> Vec<Self> {
         let mut numbers = BTreeMap::<&str, Vec<usize>>::new();
         for (number, reporter) in of.reporters.iter().enumerate() {
             numbers.entry(reporter).or_default().push(number);
         }
-        // The common case: the batch stays as it is, without being read.
-        if numbers.len() < 2 {
-            return Ok(vec![Self::from_one(of)]);
-        }
-        let Some(all) = read_configurations(&of, slots)? else {
-            return Ok(Vec::new());
-        };
         let part = |(reporter, numbers): (&str, Vec<usize>)| {
             let configs = all.select(&numbers).to_smallest_form();
             Self::from_one(GraphMeasurements {
@@ -249,7 +282,7 @@ impl Part {
                 ..GraphMeasurements::default()
             })
         };
-        Ok(numbers.into_iter().map(part).collect())
+        numbers.into_iter().map(part).collect()
     }
 
     /// Takes the measurements of one reporter.

@@ -7,10 +7,11 @@ mod import;
 use std::{
     collections::BTreeMap,
     fmt::{self, Display, Formatter},
+    num::NonZeroU64,
 };
 
 use clap::{Args, Subcommand};
-use hlorank_client::Deletion;
+use hlorank_client::{Client, Deletion};
 use hlorank_graph::Digest;
 use serde::Serialize;
 
@@ -22,6 +23,7 @@ use self::{
 use crate::{
     error::CommandError,
     output::{Format, Table, counted, grouped, or_dash},
+    replicas::print_each,
     server::Server,
 };
 
@@ -103,7 +105,15 @@ struct Counts {
 impl List {
     async fn run(self, format: Format) -> Result<(), CommandError> {
         let before = self.age.reported_before()?;
-        let client = self.server.connect().await?;
+        let list = async |client: &Client| self.list(client, before).await;
+        print_each(format, self.server.connect_each().await?, list).await
+    }
+
+    async fn list(
+        &self,
+        client: &Client,
+        before: Option<NonZeroU64>,
+    ) -> Result<ListReport, CommandError> {
         let listed = of_target(&self.target);
         let mut counts = BTreeMap::new();
         let mut after = Vec::new();
@@ -135,8 +145,9 @@ impl List {
         let kept = counts
             .into_iter()
             .map(|(key, counts)| ReporterCounts { key, counts });
-        let kept = kept.collect();
-        Ok(format.print(&ListReport { kept })?)
+        Ok(ListReport {
+            kept: kept.collect(),
+        })
     }
 }
 
@@ -199,7 +210,6 @@ struct DeleteReport {
 impl Delete {
     async fn run(self, format: Format) -> Result<(), CommandError> {
         let before = self.age.reported_before()?;
-        let client = self.server.connect().await?;
         // The arguments allow no other combinations: a graph needs a target and excludes a
         // reporter, and one of target, reporter and time is required.
         let target = self.target.as_deref().unwrap_or_default();
@@ -210,8 +220,11 @@ impl Delete {
             (None, Some(reporter)) if target.is_empty() => Deletion::Reporter(reporter),
             (None, Some(reporter)) => Deletion::ReporterOnTarget(reporter, target),
         };
-        let deleted = client.delete_before(deletion, before).await?;
-        Ok(format.print(&DeleteReport { deleted })?)
+        let delete = async |client: &Client| {
+            let deleted = client.delete_before(deletion, before).await?;
+            Ok(DeleteReport { deleted })
+        };
+        print_each(format, self.server.connect_each().await?, delete).await
     }
 }
 

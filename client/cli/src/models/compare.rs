@@ -1,12 +1,13 @@
 use std::fmt::{self, Display, Formatter};
 
 use clap::Args;
-use hlorank_client::{ModelReference, v1};
+use hlorank_client::{Client, ModelReference, v1};
 use serde::Serialize;
 
 use crate::{
     error::CommandError,
     output::{Format, Table, counted, percent},
+    replicas::print_each,
     server::Server,
 };
 
@@ -57,11 +58,13 @@ struct MeanReport {
 
 impl Compare {
     pub(super) async fn run(self, format: Format) -> Result<(), CommandError> {
-        let client = self.server.connect().await?;
-        let compared = client
-            .compare_models([&self.first, &self.second], &self.target)
-            .await?;
-        Ok(format.print(&ComparisonReport::from(compared))?)
+        // Each replica has measurements of its own.
+        let compare = async |client: &Client| {
+            let versions = [&self.first, &self.second];
+            let compared = client.compare_models(versions, &self.target).await?;
+            Ok(ComparisonReport::from(compared))
+        };
+        print_each(format, self.server.connect_each().await?, compare).await
     }
 }
 

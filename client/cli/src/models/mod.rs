@@ -4,12 +4,13 @@ mod compare;
 mod list;
 
 use clap::{Args, Subcommand};
-use hlorank_client::{AdminClient, ModelReference, ModelVersion};
+use hlorank_client::{AdminClient, Client, ClientError, ModelReference, ModelVersion, v1};
 
 use self::{compare::Compare, list::ModelsReport};
 use super::{
     error::CommandError,
     output::Format,
+    replicas::{Connections, print_each},
     server::{Credentials, Server, address},
 };
 
@@ -72,12 +73,13 @@ enum Command {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Server")]
 struct Admin {
-    /// Address of the server's admin listener
+    /// Address of the server's admin listener, or those of replicas
     ///
-    /// It is the --admin-listen of the server.
-    #[arg(long, value_name = "URL", env = "HLORANK_ADMIN_ENDPOINT", value_parser = address)]
+    /// It is the --admin-listen of the server. The listeners of replicas are separated by commas, or are all addresses of one name, and
+    /// each of them is called.
+    #[arg(long, value_name = "URL", env = "HLORANK_ADMIN_ENDPOINT", value_parser = address, value_delimiter = ',')]
     #[arg(default_value = "http://127.0.0.1:7072")]
-    admin_endpoint: String,
+    admin_endpoint: Vec<String>,
     #[command(flatten)]
     credentials: Credentials,
 }
@@ -96,33 +98,60 @@ fn numbered(text: &str) -> Result<(String, u64), String> {
 
 impl Models {
     pub(crate) async fn run(self, format: Format) -> Result<(), CommandError> {
-        let models = match self.command {
-            None => self.server.connect().await?.list_models().await?,
-            Some(Command::Compare(compare)) => return compare.run(format).await,
-            Some(Command::Reload { admin }) => admin.connect().await?.reload().await?,
+        match self.command {
+            None => {
+                let list = async |client: &Client| client.list_models().await;
+                let connections = self.server.connect_each().await?;
+                print_models(format, connections, list).await
+            }
+            Some(Command::Compare(compare)) => compare.run(format).await,
+            Some(Command::Reload { admin }) => admin.change(format, AdminClient::reload).await,
             Some(Command::Pin {
                 admin,
                 model: (name, version),
-            }) => admin.connect().await?.pin(&name, version).await?,
-            Some(Command::Unpin { admin, name }) => admin.connect().await?.unpin(&name).await?,
+            }) => {
+                let pin = async |client: &AdminClient| client.pin(&name, version).await;
+                admin.change(format, pin).await
+            }
+            Some(Command::Unpin { admin, name }) => {
+                let unpin = async |client: &AdminClient| client.unpin(&name).await;
+                admin.change(format, unpin).await
+            }
             Some(Command::Rollback { admin, name }) => {
-                admin.connect().await?.rollback(&name).await?
+                let rollback = async |client: &AdminClient| client.rollback(&name).await;
+                admin.change(format, rollback).await
             }
             Some(Command::Canary {
                 admin,
                 model: (name, version),
                 percent,
             }) => {
-                let admin = admin.connect().await?;
-                admin.set_canary(&name, version, percent).await?
+                let canary =
+                    async |client: &AdminClient| client.set_canary(&name, version, percent).await;
+                admin.change(format, canary).await
             }
-        };
-        Ok(format.print(&ModelsReport::new(models))?)
+        }
     }
 }
 
 impl Admin {
-    async fn connect(&self) -> Result<AdminClient, CommandError> {
-        Ok(AdminClient::connect(&self.admin_endpoint, self.credentials.connection()?).await?)
+    /// Makes a change at every replica, and prints the models of each.
+    async fn change(
+        &self,
+        format: Format,
+        change: impl AsyncFn(&AdminClient) -> Result<Vec<v1::Model>, ClientError>,
+    ) -> Result<(), CommandError> {
+        let connection = self.credentials.connection()?;
+        let connections = AdminClient::connect_each(&self.admin_endpoint, &connection).await?;
+        print_models(format, connections, change).await
     }
+}
+
+async fn print_models<C>(
+    format: Format,
+    connections: Connections<C>,
+    call: impl AsyncFn(&C) -> Result<Vec<v1::Model>, ClientError>,
+) -> Result<(), CommandError> {
+    let report = async |client: &C| Ok(ModelsReport::new(call(client).await?));
+    print_each(format, connections, report).await
 }

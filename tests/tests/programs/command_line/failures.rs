@@ -36,7 +36,11 @@ fn an_argument_that_cannot_be_read_says_what_is_expected() {
         ),
         (
             &["rank", "--graph", "g", "--top", "many"],
-            "expected a whole number",
+            "expected a whole number above 0, or `all`",
+        ),
+        (
+            &["rank", "--graph", "g", "--top", "0"],
+            "expected a whole number above 0, or `all`",
         ),
     ] {
         let (code, message) = command_line.failure(arguments);

@@ -165,3 +165,71 @@ fn the_feature_digest_needs_no_file() {
     let digest = CommandLine::without_server().text(&["graph", "features", "--digest"]);
     assert_eq!(digest, format!("{}\n", FeatureSet::TPUGRAPHS.digest()));
 }
+
+/// Runs a command with a file as standard input.
+fn with_input(arguments: &[&str], input: &Path) -> Output {
+    let command_line = CommandLine::without_server();
+    let mut command = command_line.command(arguments);
+    command.stdin(File::open(input).unwrap()).output().unwrap()
+}
+
+#[test]
+fn a_dash_is_standard_input() {
+    let file = MeasuredFile::tile();
+    let read = with_input(&["graph", "inspect", "-", "--json"], &file.path);
+    assert!(
+        read.status.success(),
+        "{}",
+        String::from_utf8_lossy(&read.stderr)
+    );
+    let report: Value = serde_json::from_slice(&read.stdout).unwrap();
+    assert_eq!(
+        report["graphs"].as_array().unwrap().len(),
+        file.graphs.len()
+    );
+    let twice = ["rank", "--graph", "-", "--module", "0", "--configs", "-"];
+    let refused = with_input(&twice, &file.path);
+    assert_eq!(refused.status.code(), Some(2));
+    says!(
+        String::from_utf8(refused.stderr).unwrap(),
+        "standard input is one file"
+    );
+}
+
+#[test]
+fn a_table_in_place_of_a_graph_or_of_json_is_named() {
+    let (command_line, file) = (CommandLine::without_server(), MeasuredFile::tile());
+    command_line.write(
+        "table.csv",
+        "block_m;vectorize;seconds\n16;false;0.004\n32;true;\n",
+    );
+    let graph = ["rank", "--module", "0", "--graph", file.argument()];
+    for arguments in [
+        &["graph", "inspect", "table.csv"][..],
+        &[&graph[..], &["--measured", "table.csv"]].concat(),
+        &[&graph[..], &["--configs", "table.csv"]].concat(),
+    ] {
+        let (code, message) = command_line.failure(arguments);
+        assert_eq!(code, Some(2), "{arguments:?}");
+        says!(
+            message,
+            "table.csv: this is a table whose columns are separated by semicolons"
+        );
+    }
+}
+
+#[test]
+fn a_program_without_fusions_says_what_chooses_some() {
+    let command_line = CommandLine::without_server();
+    let program = "HloModule f\nENTRY e {\n  p = f32[8]{0} parameter(0)\n  a = f32[8]{0} exponential(p)\n  \
+                   ROOT b = f32[8]{0} negate(a)\n}\n";
+    command_line.write("program.hlo.txt", program);
+    let rank = ["rank", "--task", "fusion", "--graph", "program.hlo.txt"];
+    let (code, message) = command_line.failure(&rank);
+    assert_eq!(code, Some(2));
+    says!(
+        message,
+        "--configs FILE",
+        "`hlorank-tune xla PROGRAM --fusion`"
+    );
+}

@@ -10,6 +10,7 @@ mod models;
 #[cfg(unix)]
 mod output_files;
 mod rank;
+mod replicas;
 mod report;
 mod running;
 mod security;

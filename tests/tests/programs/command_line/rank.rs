@@ -93,11 +93,11 @@ async fn every_graph_of_a_file_is_ranked_by_score_beside_what_was_measured() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_top_of_zero_shows_every_configuration() {
+async fn all_shows_every_configuration() {
     let server = TestServer::start().await;
     let file = MeasuredFile::layout();
     let report =
-        CommandLine::new(&server).json(&["rank", "--graph", file.argument(), "--top", "0"]);
+        CommandLine::new(&server).json(&["rank", "--graph", file.argument(), "--top", "all"]);
     let graph = &report["graphs"][0];
     let mut all = numbers(graph);
     all.sort_unstable();

@@ -21,7 +21,7 @@ fn scores(command_line: &CommandLine, graph: &str, configurations: &[Value]) -> 
         "--graph",
         graph,
         "--module=0",
-        "--top=0",
+        "--top=all",
         "--configs",
         configs.to_str().unwrap(),
     ];

@@ -103,6 +103,16 @@ async fn variables_say_who_is_trusted_and_who_calls() {
     for (variables, reason) in [
         (&[ca][..], "TOKEN_MISSING"),
         (&[ca, ("HLORANK_TOKEN", "")], "TOKEN_MISSING"),
+        // Variables that are set to nothing are not set.
+        (
+            &[
+                ca,
+                ("HLORANK_TOKEN_FILE", ""),
+                ("HLORANK_CERTIFICATE", ""),
+                ("HLORANK_ADMIN_ENDPOINT", ""),
+            ],
+            "TOKEN_MISSING",
+        ),
         (&[ca, ("HLORANK_TOKEN", "another")], "TOKEN_UNKNOWN"),
         (
             &[ca, ("HLORANK_TOKEN_FILE", "other"), token],
@@ -130,7 +140,9 @@ async fn a_server_that_is_not_trusted_is_reported_with_the_cause() {
         over_tls(secured.server.endpoint())
     );
     assert!(
-        message.starts_with(&start) && message.contains("invalid peer certificate: "),
+        message.starts_with(&start)
+            && message
+                .contains("the server's certificate is not trusted; give its authority with --ca"),
         "{message}"
     );
 }

@@ -13,7 +13,13 @@ fn search(command_line: &CommandLine, file: &MeasuredFile, rounds: usize) -> Vec
         "--measured=measured.json",
         "--target=test",
     ];
-    let ranked = command_line.json(&["rank", "--graph", file.argument(), "--module=0", "--top=0"]);
+    let ranked = command_line.json(&[
+        "rank",
+        "--graph",
+        file.argument(),
+        "--module=0",
+        "--top=all",
+    ]);
     let all = ranked["graphs"][0]["ranking"].as_array().unwrap();
     let seconds = |configuration: &Value| {
         let row = all
