@@ -165,8 +165,10 @@ async fn an_export_while_clients_report_has_all_that_was_acknowledged_before() {
     let reporting = tokio::spawn(async move {
         for number in 1.. {
             let ids = (0..tiles).map(|tile| format!("{number} {tile}"));
-            let times = run_times(kernel.seconds.iter().copied());
-            let adapt = Adapt::new(TARGET).measured(&kernel.tiles, &times).ids(ids);
+            let measured = run_times(kernel.seconds.iter().copied());
+            let adapt = Adapt::new(TARGET)
+                .measured(&kernel.tiles, &measured)
+                .ids(ids);
             client
                 .report_measurements(&kernel.handle, &adapt)
                 .await
