@@ -176,10 +176,10 @@ impl Client {
     /// scope `report`.
     ///
     /// ```no_run
-    /// # use hlorank_client::{Adapt, Client, ClientError, GraphHandle, Measured};
+    /// # use hlorank_client::{Adapt, Client, ClientError, GraphHandle, MeasuredOutcome};
     /// # async fn example(client: Client, graph: GraphHandle, candidates: hlorank_graph::Configurations)
     /// # -> Result<(), ClientError> {
-    /// let measured = [Measured::Time { seconds: 0.0021, repeats: 5 }];
+    /// let measured = [MeasuredOutcome::Time { seconds: 0.0021, repeats: 5 }];
     /// let adapt = Adapt::new("my board, XLA of May").measured(&candidates.select(&[0]), &measured);
     /// println!("{} are new", client.report_measurements(&graph, &adapt).await?.accepted);
     /// # Ok(())

@@ -59,7 +59,7 @@ fn a_method_with_its_options_has_a_row() {
     assert_eq!(
         table,
         "[Method { service: \"hlorank.v1.Toy\", name: \"Play\", scope: Some(Scope::Admin), \
-         class: CallClass::Unlimited, selects_model: false, is_stream: false }]"
+         class: CallClass::Unlimited, selects_model: false, changes: false, is_stream: false }]"
     );
 }
 

@@ -202,7 +202,7 @@ mod tests {
             include_str!("../../../client/src/calls.rs"),
             include_str!("../../../client/src/error.rs"),
             include_str!("../../../client/python/hlorank/calls/aio/calls.py"),
-            include_str!("../../../client/python/hlorank/calls/kept.py"),
+            include_str!("../../../client/python/hlorank/checks/errors.py"),
         ];
         let lines = clients.iter().flat_map(|client| client.lines());
         let values = lines.filter_map(|line| line.split_once("= \"")?.1.split('"').next());
