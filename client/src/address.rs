@@ -13,7 +13,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::ClientError;
+use crate::{ClientError, ParseAddressError};
 
 /// Address of a server: a host and a port, with TLS if the text begins with `https://`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,17 +24,6 @@ pub struct Address {
     port: u16,
     /// The name that `host` is one of several addresses of, for the server's certificate and its calls.
     pub(crate) name: Option<String>,
-}
-
-/// The error of a text that is no address of a server.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "cannot connect to {address}: {reason}, for example 127.0.0.1:7070 or https://ranker.example:7070"
-)]
-pub struct ParseAddressError {
-    /// The text, without a password.
-    address: String,
-    reason: String,
 }
 
 /// What begins a connection of HTTP/2 without TLS.

@@ -3,7 +3,7 @@ use std::{error::Error, fmt, time::Duration};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
-use crate::{ConnectionFailure, InvalidAnswer, ParseAddressError, TlsSettingsError};
+use crate::{ConnectionFailure, InvalidAnswer, TlsSettingsError};
 
 /// The error of a failed call.
 #[derive(Debug, thiserror::Error)]
@@ -111,6 +111,17 @@ pub struct Refusal {
 
 /// The reason if the server has no graph of the hash.
 const GRAPH_NOT_CACHED: &str = "GRAPH_NOT_CACHED";
+
+/// The error of a text that is no address of a server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "cannot connect to {address}: {reason}, for example 127.0.0.1:7070 or https://ranker.example:7070"
+)]
+pub struct ParseAddressError {
+    /// The text, without a password.
+    pub(crate) address: String,
+    pub(crate) reason: String,
+}
 
 impl Refusal {
     /// Returns the gRPC status code.

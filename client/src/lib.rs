@@ -52,13 +52,13 @@ mod suggest;
 mod tests;
 
 pub use adapt::{Adapt, MeasuredOutcome};
-pub use address::{Address, ParseAddressError};
+pub use address::Address;
 pub use admin::AdminClient;
 pub use answer::InvalidAnswer;
 pub use client::{CachedGraph, Client};
 pub use connection::Connection;
 pub use credentials::{Identity, ParseTokenError, TlsSettingsError, Token};
-pub use error::{ClientError, Refusal};
+pub use error::{ClientError, ParseAddressError, Refusal};
 pub use failure::ConnectionFailure;
 pub use graph::{GraphHandle, ROUTE_HEADER};
 pub use hlorank_graph::{

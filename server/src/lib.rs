@@ -7,6 +7,7 @@
 mod adaptation;
 pub mod admission;
 pub mod call;
+mod caller;
 mod clock;
 pub mod compute;
 mod device;
@@ -25,6 +26,7 @@ pub mod model;
 mod monitoring;
 mod or_off;
 pub mod outcome;
+mod pem_files;
 mod quality;
 mod queries;
 pub mod ranking_quality;

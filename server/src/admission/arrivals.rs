@@ -12,7 +12,8 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
-use super::{AdmissionLimit, Caller};
+use super::AdmissionLimit;
+use crate::caller::Caller;
 
 /// Counts arriving calls, in total and per client. Clones share the counts.
 #[derive(Clone)]
@@ -154,7 +155,7 @@ mod tests {
     use futures::FutureExt as _;
 
     use super::*;
-    use crate::admission::TokenName;
+    use crate::caller::TokenName;
 
     fn caller(name: &str) -> Caller {
         Caller::Token(TokenName(name.into()))

@@ -5,7 +5,8 @@ use std::{
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::{AdmissionError, AdmissionLimit, Arrival, Caller, arrivals::Arrivals};
+use super::{AdmissionError, AdmissionLimit, Arrival, arrivals::Arrivals};
+use crate::caller::Caller;
 use crate::{
     engine::Engine,
     memory::{ClientBytes, HeldBytes, MemoryFull},
@@ -250,7 +251,7 @@ impl Drop for AdmittedRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admission::TokenName;
+    use crate::caller::TokenName;
 
     fn caller(name: &str) -> Caller {
         Caller::Token(TokenName(name.into()))

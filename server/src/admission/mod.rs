@@ -5,11 +5,9 @@
 //! or is rejected. Nothing waits here: work that is let in waits in the queues of the engine.
 
 mod arrivals;
-mod caller;
 mod error;
 mod gate;
 
 pub(crate) use arrivals::Arrival;
-pub(crate) use caller::{AdminScope, Caller, TokenName};
 pub use error::{AdmissionError, AdmissionLimit};
 pub(crate) use gate::{Admission, Calls, Place};

@@ -11,8 +11,9 @@ use hlorank_proto::{
 use tonic::Extensions;
 
 use crate::{
-    admission::{AdminScope, Admission, Caller, Place},
+    admission::{Admission, Place},
     call::{ADAPT, Bounds, Call, Client, Decoder, SentMeasurements},
+    caller::{AdminScope, Caller},
     errors::ServiceError,
     graphs::{FoundGraph, GraphContent, GraphOrigin, Graphs, SentGraph},
     learning::{Learning, MAX_OTHER_TARGETS, OtherTargets, WantedMeasurements},

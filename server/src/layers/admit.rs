@@ -18,7 +18,8 @@ use http::HeaderValue;
 use http_body::Frame;
 
 use crate::{
-    admission::{Admission, Caller},
+    admission::Admission,
+    caller::Caller,
     compute::ComputePool,
     errors::{ServiceError, rejected},
     security::ConnectionActivity,

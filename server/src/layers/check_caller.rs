@@ -9,7 +9,7 @@ use http::header::AUTHORIZATION;
 use tonic::transport::server::TcpConnectInfo;
 
 use crate::{
-    admission::{AdminScope, Caller, TokenName},
+    caller::{AdminScope, Caller, TokenName},
     errors::{ServiceError, rejected},
     security::{AllowedHosts, TokenCheck, TokenError, TrustedProxies},
     telemetry::CallRecord,

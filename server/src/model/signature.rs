@@ -16,7 +16,7 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 use super::MANIFEST_FILE;
-use crate::security::{PemContent, check_pem, read_file};
+use crate::pem_files::{PemContent, check_pem, read_file};
 
 /// Keys of those who may make models.
 #[derive(Clone, Debug)]

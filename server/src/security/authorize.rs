@@ -7,7 +7,7 @@ use super::{
     tokens::{TokenFile, Tokens},
     watched::WatchedFiles,
 };
-use crate::{admission::TokenName, refusal::refusals};
+use crate::{caller::TokenName, refusal::refusals};
 
 /// Checks whether the token of a call allows it, before its messages are read.
 #[derive(Clone)]

@@ -14,10 +14,10 @@ use x509_cert::{Certificate, certificate::Version, der::Decode as _};
 
 use super::{
     SecuritySettings,
-    pem_files::{PemContent, check_pem},
     watched::{CredentialError, Source},
 };
 use crate::clock;
+use crate::pem_files::{PemContent, check_pem};
 
 /// The PEM files that TLS uses.
 pub(super) struct TlsFiles {

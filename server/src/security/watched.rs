@@ -3,7 +3,7 @@ use std::{path::Path, sync::Arc};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use super::pem_files::read_file;
+use crate::pem_files::read_file;
 
 /// Why certificates or tokens cannot be used: which file or flag, what is wrong, and what to do. Does not quote the contents of
 /// files.

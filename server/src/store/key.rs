@@ -2,8 +2,6 @@ use std::sync::Arc;
 
 use hlorank_graph::Digest;
 
-use super::measurement::time_key;
-
 /// What measurements are about: one graph on one target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Subject {
@@ -198,6 +196,15 @@ pub(super) fn key_of_reporter_key(subject_bytes: usize, key: &[u8]) -> Vec<u8> {
     let (subject, rest) = key.split_at(subject_bytes);
     let (tag, rest) = rest.split_at(TAG_BYTES);
     [subject, rest, tag].concat()
+}
+
+/// Bytes of the time of a report. A record begins with them, in the order of a number's digits, so that the database sorts
+/// records by time.
+pub(super) const TIME_BYTES: usize = size_of::<u64>();
+
+/// What the records of measurements begin with that were reported at this time.
+pub(super) fn time_key(reported_at: u64) -> [u8; TIME_BYTES] {
+    reported_at.to_be_bytes()
 }
 
 #[cfg(test)]

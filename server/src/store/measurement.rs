@@ -1,7 +1,10 @@
 use hlorank_graph::{Digest, Task};
 use prost::Message as _;
 
-use super::{Reporter, Subject};
+use super::{
+    Reporter, Subject,
+    key::{TIME_BYTES, time_key},
+};
 
 /// One measurement of a configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,10 +77,6 @@ pub struct GraphKind {
 
 /// Maximum number of bytes of the message of a graph that is kept, before it is compressed.
 pub const MAX_GRAPH_BYTES: usize = 64 << 20;
-
-/// Bytes of the time of a report. A record begins with them, in the order of a number's digits, so that the database sorts
-/// records by time.
-const TIME_BYTES: usize = size_of::<u64>();
 
 /// What a record holds behind the time, without what its key holds. Fields may be added.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -186,11 +185,6 @@ impl Measurement {
         let record = record.get(TIME_BYTES..)?;
         Reporter::named(&Record::decode(record).ok()?.reporter)
     }
-}
-
-/// What the records of measurements begin with that were reported at this time.
-pub(super) fn time_key(reported_at: u64) -> [u8; TIME_BYTES] {
-    reported_at.to_be_bytes()
 }
 
 impl GraphKind {

@@ -16,7 +16,7 @@ use super::{
     spans::CallSpan,
 };
 use crate::{
-    admission::Caller,
+    caller::Caller,
     metrics::{Method, Metrics, code_name},
 };
 

@@ -16,7 +16,7 @@ use super::{
     request_id::RequestId,
 };
 use crate::{
-    admission::Caller,
+    caller::Caller,
     metrics::{Method, ModelSeries},
     model::Model,
     outcome::{Reuse, Stages},

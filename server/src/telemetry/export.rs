@@ -21,7 +21,7 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Uri};
 use uuid::Uuid;
 
 use super::{Collector, TraceSettings, settings::variable};
-use crate::security::{PemContent, check_pem, read_file};
+use crate::pem_files::{PemContent, check_pem, read_file};
 
 /// Creates spans, and sends the sampled ones if a collector is configured.
 pub(crate) struct Tracing(SdkTracerProvider);

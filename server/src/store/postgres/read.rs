@@ -4,8 +4,8 @@ use tokio_postgres::{Row, types::ToSql};
 use super::{PostgresStore, link::within};
 use crate::store::{
     GraphKind, KeptGraph, Measurement, MeasurementFilter, Page, Reporter, StoreError, Subject,
-    key::{DIGEST_BYTES, end_of_prefix},
-    measurement::{MAX_PAGE_BYTES, time_key},
+    key::{DIGEST_BYTES, end_of_prefix, time_key},
+    measurement::MAX_PAGE_BYTES,
 };
 
 /// The first keys of some reporter (of all if it is null): that of every configuration, then the second of every configuration

@@ -10,8 +10,7 @@ use super::{
 };
 use crate::store::{
     Measurement, MeasurementFilter, ReportOutcome, StoreError,
-    key::end_of_prefix,
-    measurement::time_key,
+    key::{end_of_prefix, time_key},
     report::{Additions, Report, Room},
 };
 

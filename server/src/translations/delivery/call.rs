@@ -3,7 +3,8 @@ use std::sync::{Arc, OnceLock};
 use hlorank_proto::methods::{CallClass, Method};
 
 use crate::{
-    admission::{Admission, AdmissionError, Caller, Calls, Place},
+    admission::{Admission, AdmissionError, Calls, Place},
+    caller::Caller,
     compute::ComputePool,
     security::{ConnectionActivity, CountedCall},
 };
