@@ -54,5 +54,5 @@ pub use output_file::OutputFile;
 pub use program::FusionProgram;
 pub use recognize::{FileKind, content_name};
 pub use segment::Segment;
-pub use shortened::{escaped, is_printable, shortened};
+pub use shortened::{escaped, is_printable, shortened, without_error_numbers};
 pub use task::{Element, Kind, Scope, Task};

@@ -42,9 +42,32 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     escaped.into()
 }
 
+/// Removes the numbers of the system's errors, such as ` (os error 2)`. The words before each say the same to a person.
+pub fn without_error_numbers(text: &str) -> Cow<'_, str> {
+    const NUMBER: &str = " (os error ";
+    let mut parts = text.split(NUMBER);
+    let first = parts.next().unwrap_or_default();
+    if first.len() == text.len() {
+        return text.into();
+    }
+    let rests = parts.map(|part| part.split_once(')').map_or(part, |(_, rest)| rest));
+    std::iter::once(first).chain(rests).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_errors_are_removed_wherever_they_stand() {
+        let text = "cannot read a: No such file or directory (os error 2); b: Is a directory (os error 21)";
+        let expected = "cannot read a: No such file or directory; b: Is a directory";
+        assert_eq!(without_error_numbers(text), expected);
+        assert!(matches!(
+            without_error_numbers("plain (2)"),
+            Cow::Borrowed("plain (2)")
+        ));
+    }
 
     #[test]
     fn what_cannot_be_printed_is_escaped_as_in_json() {

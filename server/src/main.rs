@@ -12,7 +12,7 @@ use std::{
 };
 
 use hlorank_arguments::unknown_variables;
-use hlorank_graph::escaped;
+use hlorank_graph::{escaped, without_error_numbers};
 use hlorank_server::{
     settings::Settings,
     start,
@@ -67,7 +67,11 @@ fn main() {
 /// Prints to standard error. Unlike `eprintln!`, it does not panic if that fails.
 fn print_error(message: impl Display) {
     let message = message.to_string();
-    let _ = writeln!(io::stderr(), "hlorank-server: {}", escaped(&message));
+    let _ = writeln!(
+        io::stderr(),
+        "hlorank-server: {}",
+        escaped(&without_error_numbers(&message))
+    );
 }
 
 /// Starts this program again with variables, because setting a variable in a running program is not sound.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, error::Error, fmt::Display, io, path::Path, process::ExitCode};
 
 use hlorank_client::{ClientError, Refusal};
-use hlorank_graph::{ConfigurationError, FileError};
+use hlorank_graph::{ConfigurationError, FileError, without_error_numbers};
 use serde::Serialize;
 use tonic::Code;
 
@@ -211,7 +211,7 @@ pub(crate) fn describe(error: &dyn Error) -> String {
         }
         cause = error.source();
     }
-    text
+    without_error_numbers(&text).into_owned()
 }
 
 #[cfg(test)]

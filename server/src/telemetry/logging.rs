@@ -13,7 +13,7 @@ use std::{
 };
 
 use clap::ValueEnum;
-use hlorank_graph::escaped;
+use hlorank_graph::{escaped, without_error_numbers};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{EnvFilter, filter::ParseError};
 
@@ -139,7 +139,8 @@ impl Write for StandardError {
     /// Writes one line.
     fn write_all(&mut self, line: &[u8]) -> io::Result<()> {
         let line = String::from_utf8_lossy(line);
-        let line = escaped(line.trim_end_matches('\n'));
+        let line = without_error_numbers(line.trim_end_matches('\n'));
+        let line = escaped(&line);
         stderr()
             .write_all(format!("{line}\n").as_bytes())
             .inspect_err(|_| {

@@ -63,6 +63,7 @@ fn a_file_that_is_wrong_exits_with_two() {
             code == Some(2) && message.starts_with(&format!("error: {file}: ")),
             "{message}"
         );
+        assert!(!message.contains("os error"), "{message}");
     }
 }
 
