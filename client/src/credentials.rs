@@ -113,7 +113,7 @@ impl Identity {
         let key = key.map_err(|_| TlsSettingsError::NoKey)?;
         let pair = CertifiedKey::from_der(chain, key, &ring::default_provider());
         match pair {
-            // Of some keys it is not known whose they are, and the server finds out.
+            // Rustls cannot compare some kinds of keys with a certificate. The server rejects a wrong one.
             Ok(_) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {
                 let pem = transport::Identity::from_pem(&self.certificate, &self.key);
                 Ok(pem)

@@ -26,7 +26,7 @@ const BEGIN: &str = "-----BEGIN ";
 const DASHES: &str = "-----";
 
 impl PemContent {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Certificate => "certificate",
             Self::PrivateKey => "private key",

@@ -2,7 +2,6 @@
 
 use std::num::NonZeroU64;
 
-use hlorank_proto::v1::GraphMeasurements;
 use hlorank_tests::prelude::*;
 
 use super::*;
@@ -77,24 +76,13 @@ async fn two_servers_share_what_either_was_told() {
     }
     let mut lists = Vec::new();
     for client in [&first, &second, &of_file] {
-        let (mut list, mut after) = (Vec::new(), Vec::new());
-        loop {
-            let page = client
-                .list_measurements(MeasurementsOf::Target(TARGET), &after)
-                .await
-                .unwrap();
-            // The file's server dates the same reports a moment later.
-            let undated = page.graphs.into_iter().map(|graph| GraphMeasurements {
-                reported_at: Vec::new(),
-                ..graph
-            });
-            list.extend(undated);
-            after = page.next;
-            if after.is_empty() {
-                break;
-            }
-        }
-        lists.push(list);
+        let list = listed(client, MeasurementsOf::Target(TARGET)).await;
+        // The file's server dates the same reports a moment later.
+        let undated = list.into_iter().map(|graph| GraphMeasurements {
+            reported_at: Vec::new(),
+            ..graph
+        });
+        lists.push(undated.collect::<Vec<_>>());
     }
     let [one, other, file] = &lists[..] else {
         panic!()
@@ -226,7 +214,7 @@ async fn old_measurements_are_listed_and_expire_in_a_database_too() {
     };
     let kernels = Kernel::all();
     let (_server, client) = start_with(&database, &[]).await;
-    // Of the year 1975, and of today.
+    // Ann reported the measurements of the first kernel in 1975, and those of the second one today.
     let old = vec![157_800_000; kernels[0].seconds.len()];
     report_of(&client, &kernels[0], "ann", old.clone())
         .await

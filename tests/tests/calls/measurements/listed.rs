@@ -1,8 +1,9 @@
 //! Reported measurements are listed, page by page, until they are deleted.
 
+use hlorank_proto::v1::GraphMeasurements;
 use hlorank_tests::prelude::*;
 
-use crate::measurements::{TARGET, folder, start};
+use crate::measurements::{TARGET, folder, listed, start};
 
 #[tokio::test]
 async fn what_was_reported_is_listed_until_it_is_deleted() {
@@ -22,20 +23,8 @@ async fn what_was_reported_is_listed_until_it_is_deleted() {
                 .graph_hash,
         );
     }
-    let list = async |of: MeasurementsOf<'_>| {
-        let (mut all, mut after) = (Vec::new(), Vec::new());
-        loop {
-            let page = client.list_measurements(of, &after).await.unwrap();
-            all.extend(page.graphs);
-            after = page.next;
-            if after.is_empty() {
-                return all;
-            }
-        }
-    };
-    let count = |all: &[hlorank_proto::v1::GraphMeasurements]| {
-        all.iter().map(|each| each.ids.len()).sum::<usize>()
-    };
+    let list = async |of: MeasurementsOf<'_>| listed(&client, of).await;
+    let count = |all: &[GraphMeasurements]| all.iter().map(|each| each.ids.len()).sum::<usize>();
     let all = list(MeasurementsOf::All).await;
     assert_eq!(all, list(MeasurementsOf::Target(TARGET)).await);
     assert_eq!(count(&all), 12 * graphs.len());

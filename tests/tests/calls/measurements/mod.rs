@@ -4,6 +4,7 @@ mod comparison;
 mod database;
 mod exchanged_pools;
 mod exported;
+mod exported_kinds;
 mod listed;
 mod live_quality;
 mod pooled;
@@ -13,6 +14,7 @@ mod secured_database;
 mod stored;
 
 use hlorank_client::quality::PairCounts;
+use hlorank_proto::v1::GraphMeasurements;
 use hlorank_tests::prelude::*;
 
 const TARGET: &str = "a board";
@@ -32,6 +34,19 @@ fn all_bits(ranking: &Ranking) -> Vec<u32> {
         .flatten()
         .map(|number| number.to_bits())
         .collect()
+}
+
+/// All pages of the measurements that a server keeps.
+async fn listed(client: &Client, of: MeasurementsOf<'_>) -> Vec<GraphMeasurements> {
+    let (mut all, mut after) = (Vec::new(), Vec::new());
+    loop {
+        let page = client.list_measurements(of, &after).await.unwrap();
+        all.extend(page.graphs);
+        after = page.next;
+        if after.is_empty() {
+            return all;
+        }
+    }
 }
 
 fn folder() -> TempDir {

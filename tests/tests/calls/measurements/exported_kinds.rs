@@ -1,0 +1,222 @@
+//! Measurements of every kind of graph and configuration are exported and imported without loss.
+
+use hlorank_tests::prelude::*;
+
+use super::{
+    exported::{hlorank, path, run},
+    *,
+};
+
+/// Something that is measured.
+struct Measurable {
+    kind: String,
+    handle: GraphHandle,
+    configurations: Configurations,
+}
+
+impl Measurable {
+    fn new(kind: &str, measured: &MeasuredGraph, configurations: Configurations) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            handle: GraphHandle::from_measured(measured),
+            configurations,
+        }
+    }
+
+    fn of_features(kind: &str, graph: &FeatureGraph, columns: usize, random: &mut Rng) -> Self {
+        let values: Vec<f32> = (0..24 * graph.nodes() * columns)
+            .map(|_| f32::from(random.u8(..)) / 8.0)
+            .collect();
+        let shape = [graph.nodes(), columns];
+        let batch = NodeFeatureBatch::from_values(shape, &values, &Limits::default());
+        Self {
+            kind: kind.to_owned(),
+            handle: GraphHandle::feature_graph(graph),
+            configurations: Configurations::FeatureSet(batch.unwrap()),
+        }
+    }
+
+    /// At least one of every kind that ships.
+    async fn every_kind(client: &Client) -> Vec<Self> {
+        let mut random = Rng::with_seed(9);
+        let mut all = Vec::new();
+        for (kind, file) in [
+            ("layouts", "measured/layout_random_window_nchw_train.pb"),
+            ("tiles of XLA", "measured/tile_kernels.pb"),
+            ("tiles of IREE", "measured/tile_dispatches.pb"),
+            ("measured fusions", "fused/rotary.pb"),
+        ] {
+            for graph in read_graphs(&fixture(file)) {
+                all.push(Self::new(kind, &graph, configurations(&graph).clone()));
+            }
+        }
+        let program = program_graph("adam_small");
+        let fusions = random_fusions(&program, 24, &mut random);
+        all.push(Self {
+            kind: "programs before fusion".to_owned(),
+            handle: GraphHandle::hlo_module(program_module("adam_small"), Task::Fusion, vec![]),
+            configurations: Configurations::Fusion(fusions),
+        });
+        let text = "HloModule f\nENTRY e {\n  p = f32[8]{0} parameter(0)\n  a = f32[8]{0} exponential(p)\n  \
+                    b = f32[8]{0} negate(a)\n  c = f32[8]{0} add(b, p)\n  ROOT d = f32[8]{0} multiply(c, p)\n}\n";
+        let path = Path::new("program.hlo.txt");
+        let bytes = text.as_bytes().to_vec();
+        let text = GraphFile::parse(path, bytes, Task::Fusion, &Limits::default()).unwrap();
+        let text = &text.graphs[0];
+        let fusions = random_fusions(&text.graph, 24, &mut random);
+        let fusions = Configurations::Fusion(fusions);
+        all.push(Self::new("programs before fusion as text", text, fusions));
+        // Schedules of Halide and TVM, and whatever else models of feature sets rank.
+        for model in client.list_models().await.unwrap() {
+            let Some(set) = model.feature_set else {
+                continue;
+            };
+            let kind = format!("columns of {}", set.name);
+            // A set without columns of nodes has graphs of one node.
+            let (nodes, edges) = match set.node_features.len() {
+                0 => (1, vec![]),
+                _ => (3, vec![[1, 0], [2, 1]]),
+            };
+            let values = 0..nodes * set.node_features.len();
+            let features = values.map(|_| f32::from(random.u8(..20))).collect();
+            let limits = Limits::default();
+            let graph = FeatureGraph::new(set.name, nodes, features, edges, &limits).unwrap();
+            let columns = set.config_features.len();
+            all.push(Self::of_features(&kind, &graph, columns, &mut random));
+        }
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let loops = Loops::graph(4, &mut random);
+        let loops = loops.described(
+            names(&["depth", "iterations", "flops"]),
+            names(&["tile", "unroll"]),
+        );
+        let loops = loops.unwrap();
+        all.push(Self::of_features("a described set", &loops, 2, &mut random));
+        let space = FeatureGraph::new("gemm".to_owned(), 1, vec![], vec![], &Limits::default());
+        let columns = names(&["block_m", "block_n", "warps", "stages"]);
+        let space = space.unwrap().described(vec![], columns).unwrap();
+        let space = space.of_instance("1024 x 512".to_owned()).unwrap();
+        all.push(Self::of_features("a space", &space, 4, &mut random));
+        all
+    }
+
+    /// Reports some configurations as those of a reporter: times of several runs, and every kind of failure.
+    async fn report(&self, client: &Client, target: &str, reporter: &str, first: usize) {
+        let chosen: Vec<usize> = (first..self.configurations.len())
+            .step_by(2)
+            .take(12)
+            .collect();
+        let failures = [
+            MeasurementFailure::Compile,
+            MeasurementFailure::Crash,
+            MeasurementFailure::WrongResult,
+            MeasurementFailure::Timeout,
+        ];
+        let outcome = |place: usize| match place.checked_sub(4) {
+            None => MeasuredOutcome::Failed(failures[place]),
+            Some(place) => MeasuredOutcome::Time {
+                seconds: 1e-3 / (place as f64 + 3.0),
+                repeats: u32::try_from(place + 1).unwrap(),
+            },
+        };
+        let outcomes: Vec<MeasuredOutcome> = (0..chosen.len()).map(outcome).collect();
+        let ids = chosen.iter().map(|config| format!("{reporter} {config}"));
+        let adapt = Adapt::new(target)
+            .measured(&self.configurations.select(&chosen), &outcomes)
+            .ids(ids);
+        // As if another server had kept them.
+        let times: Vec<u64> = (0..)
+            .map(|day| 157_800_000 + day * 86_400)
+            .take(chosen.len())
+            .collect();
+        let answer = client.report_measurements_of(reporter, &times, &self.handle, &adapt);
+        let answer = answer
+            .await
+            .unwrap_or_else(|error| panic!("{}: {error}", self.kind));
+        assert_eq!(answer.accepted as usize, chosen.len(), "{}", self.kind);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_kind_of_measurement_is_exported_and_imported_bit_for_bit() {
+    let folders = [folder(), folder()];
+    let (one, one_client) = start(folders[0].path(), &[]).await;
+    let (other, other_client) = start(folders[1].path(), &[]).await;
+    let measurables = Measurable::every_kind(&one_client).await;
+    for measurable in &measurables {
+        measurable.report(&one_client, TARGET, "ann", 0).await;
+        measurable.report(&one_client, TARGET, "bob", 1).await;
+        measurable
+            .report(&one_client, "another board", "ann", 0)
+            .await;
+    }
+    let exported = folders[0].path().join("exported");
+    let written = hlorank(&one, &["export", "--out", path(&exported)]);
+    let files = written["files"].as_array().unwrap();
+    assert_eq!(files.len(), 2 * measurables.len());
+    for file in files {
+        let is_fusion = file["task"] == "fusion";
+        assert_eq!(file["trainable"], !is_fusion, "{file}");
+    }
+    let imported = hlorank(&other, &["import", path(&exported)]);
+    let expected = listed(&one_client, MeasurementsOf::All).await;
+    assert_eq!(listed(&other_client, MeasurementsOf::All).await, expected);
+    let all: usize = expected.iter().map(|part| part.ids.len()).sum();
+    assert_eq!(imported["accepted"].as_u64(), Some(all as u64));
+    for measurable in &measurables {
+        let hash = measurable.handle.hash().unwrap();
+        let graph = async |client: &Client| client.measured_graph(TARGET, hash).await.unwrap();
+        assert_eq!(graph(&other_client).await, graph(&one_client).await);
+        let of_graph = |part: &&GraphMeasurements| part.graph_hash == hash.0[..];
+        let of_graph = expected.iter().filter(of_graph);
+        let count: usize = of_graph.map(|part| part.ids.len()).sum();
+        println!("{}: {count} exported and imported", measurable.kind);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_exported_or_imported_is_named_and_the_rest_goes_on() {
+    let folders = [folder(), folder()];
+    let (one, one_client) = start(folders[0].path(), &[]).await;
+    let (other, other_client) = start(folders[1].path(), &[]).await;
+    let measurables = Measurable::every_kind(&one_client).await;
+    for measurable in &measurables {
+        measurable.report(&one_client, TARGET, "ann", 0).await;
+    }
+    let exported = folders[0].path().join("exported");
+    let written = hlorank(&one, &["export", "--out", path(&exported)]);
+    let files = written["files"].as_array().unwrap();
+    let of_tiles = |file: &&Value| file["task"] == "tile";
+    let tiles: Vec<&Value> = files.iter().filter(of_tiles).collect();
+    // A file is where the folder of the tiles belongs.
+    let folder = Path::new(tiles[0]["path"].as_str().unwrap())
+        .parent()
+        .unwrap();
+    fs::remove_dir_all(folder).unwrap();
+    fs::write(folder, "").unwrap();
+    let output = run(&one, &["export", "--out", path(&exported)]);
+    assert_eq!(output.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let failures = report["failures"].as_array().unwrap();
+    assert_eq!(failures.len(), tiles.len());
+    for tile in &tiles {
+        let subject = format!("graph {} on {TARGET}", tile["graph"].as_str().unwrap());
+        assert!(failures.iter().any(|each| each["subject"] == *subject));
+    }
+    let written = report["files"].as_array().unwrap();
+    assert_eq!(written.len(), files.len() - tiles.len());
+    let said = String::from_utf8(output.stderr).unwrap();
+    let (done, failed) = (written.len(), tiles.len());
+    says!(said, format!("{done} succeeded and {failed} failed"));
+
+    let broken = Path::new(written[0]["path"].as_str().unwrap());
+    fs::write(broken, "PK and no archive").unwrap();
+    let output = run(&other, &["import", path(&exported)]);
+    assert_eq!(output.status.code(), Some(2));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let failures = report["failures"].as_array().unwrap();
+    assert_eq!(failures.len(), 1);
+    assert_eq!(failures[0]["subject"].as_str(), broken.to_str());
+    let kept = listed(&other_client, MeasurementsOf::All).await;
+    assert_eq!(kept.len(), written.len() - 1);
+}
