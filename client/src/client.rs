@@ -292,6 +292,54 @@ impl Client {
         Ok(self.any_replica(delete).await?.into_inner().deleted)
     }
 
+    /// Looks up a decision, and claims its key or proposes one. Retries are safe: the first proposal that the server stored
+    /// answers. Servers among which this chooses must share a database, since each other one decides for itself.
+    ///
+    /// ```no_run
+    /// # use hlorank_client::{Client, ClientError, v1};
+    /// # async fn example(client: Client) -> Result<(), ClientError> {
+    /// let key = v1::DecisionKey {
+    ///     namespace: "space".to_owned(),
+    ///     key: "gemm 1024".into(),
+    ///     target: "device=my board;compiler=1.2".to_owned(),
+    /// };
+    /// let request = v1::DecideRequest { key: Some(key), ..v1::DecideRequest::default() };
+    /// if let Some(v1::decide_response::Outcome::Decided(decision)) = client.decide(&request).await?.outcome {
+    ///     println!("{}", String::from_utf8_lossy(&decision.value));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn decide(
+        &self,
+        request: &v1::DecideRequest,
+    ) -> Result<v1::DecideResponse, ClientError> {
+        let decide = async |attempt: Attempt| {
+            let call = attempt.request(self.checked(request.clone())?);
+            attempt
+                .answer(attempt.replica.cost_model().decide(call))
+                .await
+        };
+        let key = request.key.as_ref();
+        let route = key.map(|key| &key.key[..]).unwrap_or_default();
+        let answer = self.calls.make(route, self.timeout, decide).await?;
+        Ok(answer.into_inner())
+    }
+
+    /// Lists decisions, a page at a time.
+    pub async fn list_decisions(
+        &self,
+        request: &v1::ListDecisionsRequest,
+    ) -> Result<v1::ListDecisionsResponse, ClientError> {
+        let list = async |attempt: Attempt| {
+            let call = attempt.request(request.clone());
+            attempt
+                .answer(attempt.replica.cost_model().list_decisions(call))
+                .await
+        };
+        Ok(self.any_replica(list).await?.into_inner())
+    }
+
     /// Opens a stream that ranks any number of batches. Use it if the configurations exceed one message, or if later
     /// ones depend on earlier scores. Sends the hash of the graph if it is known, and the graph itself if the server
     /// lacks it.

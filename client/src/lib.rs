@@ -23,6 +23,7 @@
 //! * [`Client::rank`] ranks one batch of configurations, [`Client::rank_stream`] any number of batches.
 //! * [`Client::suggest`] proposes what to measure next, given what was measured, and [`Client::report_measurements`] keeps
 //!   that on the server for later calls.
+//! * [`Client::decide`] returns the configuration that everybody uses, or decides it.
 //! * A [`GraphHandle`] is sent once and by hash afterwards. It is sent again if a server has lost the graph.
 //! * Calls have a deadline ([`Connection::timeout`]) and are retried if that is safe ([`Connection::retries`]).
 //!   `client/README.md` lists the errors that are final.

@@ -8,6 +8,10 @@ pub(crate) struct TokenName(pub(crate) Arc<str>);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AdminScope;
 
+/// Mark of a call that may do what needs the scope `report`, likewise.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReportScope;
+
 /// The client that a request counts for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Caller {

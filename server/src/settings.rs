@@ -14,7 +14,7 @@ use crate::{
     or_off::OrOff,
     registry::Defaults,
     security::SecuritySettings,
-    store::StoreLocation,
+    store::{ReaderDecisions, StoreLocation},
     telemetry::{LogFilter, LogFormat, TraceSettings, ratio},
     translations::DeliverySettings,
 };
@@ -110,14 +110,14 @@ pub struct Settings {
     #[arg(long, value_name = "LIST", default_value = "none", help_heading = MODELS)]
     pub default_models: DefaultModels,
 
-    /// File or database that keeps reported measurements
+    /// File or database that keeps measurements and decisions
     ///
     /// A file is created if it is missing, and each server needs one of its own. Several servers may share a PostgreSQL
     /// database, `postgres://USER:PASSWORD@HOST/DATABASE`. `off` keeps none.
     #[arg(long, value_name = "PLACE", default_value = "off", help_heading = MEASUREMENTS, hide_env_values = true)]
     pub measurements: StoreLocation,
 
-    /// Maximum size of the kept measurements in bytes
+    /// Maximum size of the kept measurements and decisions in bytes
     ///
     /// Each takes about 200. The file takes up to three times as much as all.
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 30, value_parser = bytes::<u64>, help_heading = MEASUREMENTS)]
@@ -128,6 +128,13 @@ pub struct Settings {
     /// It counts from the report, such as 365d; `off` keeps them for ever.
     #[arg(long, value_name = "TIME", default_value = "off", help_heading = MEASUREMENTS)]
     pub keep_measurements_for: OrOff<Period>,
+
+    /// What tokens with only the scope read may decide
+    ///
+    /// `off` lets them look up decisions; claims and proposals need the scope report. `own` lets them claim and propose what answers
+    /// the same client alone, `all` what answers all clients.
+    #[arg(long, value_name = "WHAT", default_value = "off", help_heading = MEASUREMENTS)]
+    pub decisions: ReaderDecisions,
 
     /// Share of the compute threads' time for replays
     ///

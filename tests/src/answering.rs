@@ -1,11 +1,12 @@
 use std::net::SocketAddr;
 
 use hlorank_proto::v1::{
-    DeleteMeasurementsRequest, DeleteMeasurementsResponse, GetMeasuredGraphRequest,
-    GetMeasuredGraphResponse, ListMeasurementsRequest, ListMeasurementsResponse, ModelSelector,
-    PutGraphRequest, PutGraphResponse, RankConfigsRequest, RankConfigsResponse,
-    RankConfigsStreamRequest, RankConfigsStreamResponse, ReportMeasurementsRequest,
-    ReportMeasurementsResponse, SuggestConfigsRequest, SuggestConfigsResponse,
+    DecideRequest, DecideResponse, DeleteMeasurementsRequest, DeleteMeasurementsResponse,
+    GetMeasuredGraphRequest, GetMeasuredGraphResponse, ListDecisionsRequest, ListDecisionsResponse,
+    ListMeasurementsRequest, ListMeasurementsResponse, ModelSelector, PutGraphRequest,
+    PutGraphResponse, RankConfigsRequest, RankConfigsResponse, RankConfigsStreamRequest,
+    RankConfigsStreamResponse, ReportMeasurementsRequest, ReportMeasurementsResponse,
+    SuggestConfigsRequest, SuggestConfigsResponse,
     cost_model_service_server::{CostModelService, CostModelServiceServer},
 };
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
@@ -152,6 +153,17 @@ impl CostModelService for Answers {
         _: Request<DeleteMeasurementsRequest>,
     ) -> Result<Response<DeleteMeasurementsResponse>, Status> {
         Ok(Response::new(DeleteMeasurementsResponse::default()))
+    }
+
+    async fn decide(&self, _: Request<DecideRequest>) -> Result<Response<DecideResponse>, Status> {
+        Ok(Response::new(DecideResponse::default()))
+    }
+
+    async fn list_decisions(
+        &self,
+        _: Request<ListDecisionsRequest>,
+    ) -> Result<Response<ListDecisionsResponse>, Status> {
+        Ok(Response::new(ListDecisionsResponse::default()))
     }
 
     async fn put_graph(

@@ -1,6 +1,7 @@
 //! `hlorank`: the command line of hlorank. Each command creates a report, which is printed as text or as one JSON document.
 
 mod configuration;
+mod decisions;
 mod error;
 mod eval;
 mod failure;
@@ -58,6 +59,9 @@ enum Command {
     /// List or delete measurements that a server keeps, and take them to files and back
     #[command(subcommand)]
     Measurements(measurements::MeasurementsCommand),
+    /// Show which configurations everybody uses, and replace them
+    #[command(subcommand)]
+    Decisions(decisions::DecisionsCommand),
     /// Inspect files of graphs without a server
     #[command(subcommand)]
     Graph(graph::GraphCommand),
@@ -129,6 +133,7 @@ impl Command {
             Self::Eval(eval) => Box::pin(eval.run(format)).await,
             Self::Models(models) => models.run(format).await,
             Self::Measurements(command) => Box::pin(command.run(format)).await,
+            Self::Decisions(command) => Box::pin(command.run(format)).await,
             Self::Graph(command) => command.run(format),
             Self::Completions { shell } => Ok(print_completions(shell, Cli::command())?),
             Self::Man { folder } => {

@@ -22,6 +22,8 @@ pub(crate) struct Client {
     pub(crate) reporter: Reporter,
     /// Whether it may do what needs the scope `admin`: its token has that, or the server has no tokens.
     pub(crate) is_admin: bool,
+    /// Whether it may do what needs the scope `report`, likewise.
+    pub(crate) may_report: bool,
 }
 
 impl Client {

@@ -6,9 +6,10 @@ use hlorank_proto::{
         SuggestConfigsRequest, cost_model_service_server::CostModelService,
     },
     v1::{
-        DeleteMeasurementsRequest, DeleteMeasurementsResponse, GetMeasuredGraphRequest,
-        GetMeasuredGraphResponse, ListMeasurementsRequest, ListMeasurementsResponse,
-        PutGraphResponse, RankConfigsResponse, ReportMeasurementsResponse, SuggestConfigsResponse,
+        DecideRequest, DecideResponse, DeleteMeasurementsRequest, DeleteMeasurementsResponse,
+        GetMeasuredGraphRequest, GetMeasuredGraphResponse, ListDecisionsRequest,
+        ListDecisionsResponse, ListMeasurementsRequest, ListMeasurementsResponse, PutGraphResponse,
+        RankConfigsResponse, ReportMeasurementsResponse, SuggestConfigsResponse,
     },
 };
 use tonic::{Request, Response, Status, Streaming};
@@ -91,5 +92,24 @@ impl CostModelService for CostModel {
         let call = self.call(request.extensions())?;
         let answer = self.delete(request.into_inner(), &call).await?;
         Ok(Response::new(answer))
+    }
+    async fn decide(
+        &self,
+        request: Request<DecideRequest>,
+    ) -> Result<Response<DecideResponse>, Status> {
+        // Without a place, so that no load refuses it.
+        let client = CostModel::client(request.extensions());
+        let record = request.extensions().get().cloned().unwrap_or_default();
+        let decided = Self::decide(self, request.into_inner(), &client, &record);
+        Ok(Response::new(decided.await?))
+    }
+
+    async fn list_decisions(
+        &self,
+        request: Request<ListDecisionsRequest>,
+    ) -> Result<Response<ListDecisionsResponse>, Status> {
+        let call = self.call(request.extensions())?;
+        let listed = Self::list_decisions(self, request.into_inner(), &call);
+        Ok(Response::new(listed.await?))
     }
 }

@@ -14,26 +14,18 @@ use hlorank_proto::{
 use super::{
     CostModel,
     answer::count,
-    request::{check_length, check_maximum, check_target, read_chosen, read_hash},
+    request::{
+        PAGE_BYTES, check_length, check_scope, check_target, page_size, read_chosen, read_hash,
+    },
 };
 use crate::{
     call::{Call, Client, REPORT, SentMeasurements, reported_at},
     clock,
     compute::Class,
     errors::ServiceError,
-    security::TokenError,
     store::{Measurement, Reporter, StoreError, Subject},
     telemetry::AuditedChange,
 };
-
-/// Number of measurements of a page by default.
-const PAGE_SIZE: u32 = 1_000;
-
-/// Maximum number of measurements of a page.
-const MAX_PAGE_SIZE: u32 = 10_000;
-
-/// Maximum number of bytes that a page takes: as it is stored, as configurations, and as a message.
-const PAGE_BYTES: usize = 16 << 20;
 
 /// A measurement, and what it is about.
 type StoredMeasurement = (Subject, Measurement);
@@ -65,7 +57,7 @@ impl CostModel {
         let sent = SentMeasurements::new(&REPORT, Some(batch), sent)?;
         // Clients choose no times of their own measurements: an operator deletes by them.
         if !request.reported_at.is_empty() {
-            check_admin(&call.client)?;
+            check_scope(&call.client, Scope::Admin)?;
         }
         let now = clock::seconds().unwrap_or_default();
         let times = reported_at(request.reported_at, sent.outcomes.len(), now)?;
@@ -104,15 +96,11 @@ impl CostModel {
             None,
             request.reported_before,
         )?;
-        check_maximum("page_size", request.page_size, MAX_PAGE_SIZE)?;
-        let size = match request.page_size {
-            0 => PAGE_SIZE,
-            size => size,
-        };
+        let size = page_size(request.page_size)?;
         // A page is counted before it is read, so by the size that it may have.
         call.place.hold(PAGE_BYTES)?;
         let after = Some(request.page_token.to_vec()).filter(|token| !token.is_empty());
-        let page = store.list(&chosen, after, size as usize).await?;
+        let page = store.list(&chosen, after, size).await?;
         let next = page.next;
         let client = call.client.clone();
         let write = move |_| by_graph(&page.measurements, &client);
@@ -185,18 +173,9 @@ fn reporter_of(name: &str, call: &Call) -> Result<Reporter, ServiceError> {
     if named != client.reporter {
         let name = Some(named.name().to_owned());
         call.record.changes(|change| change.reporter = name);
-        check_admin(client)?;
+        check_scope(client, Scope::Admin)?;
     }
     Ok(named)
-}
-
-fn check_admin(client: &Client) -> Result<(), ServiceError> {
-    if client.is_admin {
-        return Ok(());
-    }
-    let name = client.reporter.name().to_owned();
-    let scope = Scope::Admin;
-    Err(TokenError::ScopeMissing { name, scope }.into())
 }
 
 /// Writes measurements, those of one graph on one target together.

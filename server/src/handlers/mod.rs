@@ -8,6 +8,8 @@
 
 mod answer;
 mod cost_model_service;
+mod decision_value;
+mod decisions;
 mod measurements;
 mod model_admin;
 mod models;

@@ -5,6 +5,7 @@ use std::{mem::take, sync::Arc};
 use bytes::Bytes;
 use hlorank_graph::{Digest, EncodedBatch, Task};
 use hlorank_proto::{
+    methods::Scope,
     received::Adapt,
     v1::{self, ModelSelector},
 };
@@ -13,14 +14,15 @@ use tonic::Extensions;
 use crate::{
     admission::{Admission, Place},
     call::{ADAPT, Bounds, Call, Client, Decoder, SentMeasurements},
-    caller::{AdminScope, Caller},
+    caller::{AdminScope, Caller, ReportScope},
     errors::ServiceError,
     graphs::{FoundGraph, GraphContent, GraphOrigin, Graphs, SentGraph},
     learning::{Learning, MAX_OTHER_TARGETS, OtherTargets, WantedMeasurements},
     model::Target,
     queries::{ModelSelection, Queries, Query, WantedModel},
     registry::VersionSelector,
-    store::{MeasurementFilter, Reporter},
+    security::TokenError,
+    store::{MeasurementFilter, ReaderDecisions, Reporter},
     stored_measurements::StoredMeasurements,
     telemetry::CallRecord,
 };
@@ -37,6 +39,8 @@ pub(crate) struct CostModel {
     pub(crate) learning: Arc<Learning>,
     pub(crate) stored: Arc<StoredMeasurements>,
     pub(crate) bounds: Bounds,
+    /// What tokens with the scope `read` alone may decide.
+    pub(crate) reader_decisions: ReaderDecisions,
 }
 
 const GRAPH_HINT: &str = "set graph_hash, hlo_module, hlo_text, features or feature_graph";
@@ -52,7 +56,16 @@ const CONFIGS_HINT: &str = "set layout_configs, packed_layout_configs, delta_lay
 const OTHER_TARGETS: &str = "adapt.other_targets";
 
 /// Maximum length of a target's name.
-const MAX_TARGET_BYTES: usize = 256;
+pub(super) const MAX_TARGET_BYTES: usize = 256;
+
+/// Number of measurements or decisions of a page by default.
+const PAGE_SIZE: u32 = 1_000;
+
+/// Maximum number of measurements or decisions of a page.
+const MAX_PAGE_SIZE: u32 = 10_000;
+
+/// Maximum number of bytes that a page takes: as it is stored, as configurations, and as a message.
+pub(super) const PAGE_BYTES: usize = 16 << 20;
 
 impl CostModel {
     /// Returns the call that a request belongs to, from what the layers found out about it.
@@ -67,11 +80,18 @@ impl CostModel {
             // Calls that are not observed leave their record unread.
             record: extensions.get::<CallRecord>().cloned().unwrap_or_default(),
             deadline: extensions.get().copied(),
-            client: Client {
-                reporter: Reporter::named(&caller.name()).expect("callers have names"),
-                is_admin: extensions.get::<AdminScope>().is_some(),
-            },
+            client: Self::client(extensions),
         })
+    }
+
+    /// Returns who makes a call.
+    pub(super) fn client(extensions: &Extensions) -> Client {
+        let caller = extensions.get().unwrap_or(&Caller::Unknown);
+        Client {
+            reporter: Reporter::named(&caller.name()).expect("callers have names"),
+            is_admin: extensions.get::<AdminScope>().is_some(),
+            may_report: extensions.get::<ReportScope>().is_some(),
+        }
     }
 
     /// Returns the configurations of a batch, which are still encoded.
@@ -296,6 +316,27 @@ pub(super) fn check_length(
         ));
     }
     Ok(())
+}
+
+/// Checks that a client has a scope beside `read`.
+pub(super) fn check_scope(client: &Client, scope: Scope) -> Result<(), ServiceError> {
+    let is_allowed = match scope {
+        Scope::Read => true,
+        Scope::Report => client.may_report,
+        Scope::Admin => client.is_admin,
+    };
+    if is_allowed {
+        return Ok(());
+    }
+    let name = client.reporter.name().to_owned();
+    Err(TokenError::ScopeMissing { name, scope }.into())
+}
+
+/// Reads the number of measurements or decisions of a page.
+pub(super) fn page_size(size: u32) -> Result<usize, ServiceError> {
+    check_maximum("page_size", size, MAX_PAGE_SIZE)?;
+    let size = if size == 0 { PAGE_SIZE } else { size };
+    Ok(size as usize)
 }
 
 /// Checks a number that has a maximum.

@@ -9,7 +9,7 @@ use http::header::AUTHORIZATION;
 use tonic::transport::server::TcpConnectInfo;
 
 use crate::{
-    caller::{AdminScope, Caller, TokenName},
+    caller::{AdminScope, Caller, ReportScope, TokenName},
     errors::{ServiceError, rejected},
     security::{AllowedHosts, TokenCheck, TokenError, TrustedProxies},
     telemetry::CallRecord,
@@ -57,6 +57,9 @@ impl CallerChecks {
         request.headers_mut().remove(AUTHORIZATION);
         if permission.is_admin {
             request.extensions_mut().insert(AdminScope);
+        }
+        if permission.may_report {
+            request.extensions_mut().insert(ReportScope);
         }
         request.extensions_mut().insert(caller);
         Ok(())

@@ -14,7 +14,11 @@ use crate::ranking_quality::{GraphQuality, QualitySummary};
 pub struct StoreSeries {
     /// Measurements.
     pub measurements: Gauge,
-    /// Their bytes.
+    /// Decisions.
+    pub decisions: Gauge,
+    /// Answers to calls that ask for a decision: decided, claimed, held and undecided.
+    pub answers: [Counter; 4],
+    /// Bytes of all.
     pub bytes: Gauge,
     /// Maximum number of bytes.
     pub max_bytes: Gauge,
@@ -81,9 +85,20 @@ impl StoreSeries {
                 "hlorank_measurements",
                 "Measurements in the store; 0 without --measurements",
             ),
+            decisions: gauge(
+                "hlorank_decisions",
+                "Decisions in the store, superseded ones too; 0 without --measurements",
+            ),
+            answers: ["decided", "claimed", "held", "undecided"].map(|outcome| {
+                recorder.counter(
+                    "hlorank_decisions_answered_total",
+                    "Answers of Decide: the key is decided, or the call claimed it, or another worker tunes it, or nobody does",
+                    &[("outcome", outcome)],
+                )
+            }),
             bytes: gauge(
                 "hlorank_measurements_bytes",
-                "Bytes of the measurements in the store, without the overhead of the file",
+                "Bytes of the measurements and decisions in the store, without the overhead of the file",
             ),
             max_bytes: gauge(
                 "hlorank_measurements_max_bytes",

@@ -19,6 +19,8 @@ pub(crate) struct Permission {
     pub(crate) token: Option<TokenName>,
     /// Whether it may do what needs the scope `admin`: its token has that, or the server has no tokens.
     pub(crate) is_admin: bool,
+    /// The same for the scope `report`.
+    pub(crate) may_report: bool,
 }
 
 refusals! {
@@ -47,6 +49,7 @@ impl TokenCheck {
             None => Ok(Permission {
                 token: None,
                 is_admin: true,
+                may_report: true,
             }),
         }
     }
@@ -60,6 +63,7 @@ fn permission(tokens: &Tokens, path: &str, headers: &HeaderMap) -> Result<Permis
         return Ok(Permission {
             token: None,
             is_admin: false,
+            may_report: false,
         });
     }
     let token = bearer(headers)?;
@@ -79,6 +83,7 @@ fn permission(tokens: &Tokens, path: &str, headers: &HeaderMap) -> Result<Permis
     Ok(Permission {
         token: Some(TokenName(Arc::clone(&holder.name))),
         is_admin: holder.allows(Scope::Admin),
+        may_report: holder.allows(Scope::Report),
     })
 }
 

@@ -161,6 +161,7 @@ fn cost_model(
         learning: Arc::new(Learning::new(Arc::clone(engine), Arc::clone(&stored))),
         stored,
         bounds,
+        reader_decisions: settings.decisions,
     }
 }
 

@@ -1,5 +1,6 @@
 use std::io;
 
+use super::claims::MAX_CLAIMS;
 use crate::refusal::refusals;
 
 /// Why the store of measurements cannot be used.
@@ -77,6 +78,12 @@ refusals! {
              DeleteMeasurements, or raise --max-measurements-bytes on the server"
         )]
         ShareFull { reporter: String, found: u64, allowed: u64 } => MEASUREMENTS_FULL.limit("--max-measurements-bytes").found(found).allowed(allowed),
+        #[error("the decision would supersede generation {found}, and the latest one is {latest}; look at that one first")]
+        OtherGeneration { found: u64, latest: u64 } => OVERTAKEN.at("propose.supersede").found(found).allowed(latest),
+        #[error("the snapshot is {found}, and the latest one of this store is {latest}; send one that this store answered with")]
+        UnknownSnapshot { found: u64, latest: u64 } => FIELD_INVALID.at("snapshot").found(found).allowed(latest),
+        #[error("the client has {MAX_CLAIMS} claims; give some back, or propose what they are for")]
+        TooManyClaims => CLIENT_LIMIT.allowed(MAX_CLAIMS),
         #[error("the store of measurements failed: {0}; the server's log says more")]
         Failed(error: String) => MEASUREMENTS_FAILED,
     }

@@ -1,11 +1,14 @@
-use std::{collections::HashSet, path::Path, sync::Arc};
+use std::{collections::HashSet, path::Path, sync::Arc, time::Instant};
 
 use hlorank_graph::{Digest, Task};
 
 use super::{
-    DatabaseUrl, KeptGraph, Measurement, MeasurementFilter, OpenStoreError, Page, ReportOutcome,
-    Reporter, ReporterFilter, StoreError, Subject,
+    ClaimRequest, ClaimState, DatabaseUrl, DecisionFilter, DecisionLookup, DecisionPage,
+    DecisionProposal, DecisionSubject, DecisionView, KeptGraph, Measurement, MeasurementFilter,
+    OpenStoreError, Page, ReportOutcome, Reporter, ReporterFilter, StoreError, StoredDecision,
+    Subject,
     changes::{Changes, MeasurementChange},
+    claims::Claims,
     file::{FileStore, read},
     postgres::PostgresStore,
     report::Report,
@@ -21,7 +24,7 @@ pub struct MeasurementStore {
 
 /// Where they are.
 enum StoreBackend {
-    File(FileStore),
+    File { file: FileStore, claims: Claims },
     Database(Box<PostgresStore>),
 }
 
@@ -29,10 +32,12 @@ impl MeasurementStore {
     /// Opens the store in a file, which is created if it is missing. It holds at most `limit` bytes of keys and records;
     /// the file takes about three times as much. Blocks while it reads the whole file to check it.
     pub fn open(path: &Path, limit: u64, series: Arc<StoreSeries>) -> Result<Self, OpenStoreError> {
+        // Claims of an earlier process may be held still.
+        let claims = Claims::new(path.exists(), Instant::now());
         let file = FileStore::open(path, limit, Arc::clone(&series))?;
         set(&series.max_bytes, limit);
         Ok(Self {
-            kept: StoreBackend::File(file),
+            kept: StoreBackend::File { file, claims },
             changes: Arc::default(),
             series,
         })
@@ -67,13 +72,13 @@ impl MeasurementStore {
             return Ok(ReportOutcome::default());
         };
         let reported = match &self.kept {
-            StoreBackend::File(file) => file.report(report).await?,
+            StoreBackend::File { file, .. } => file.report(report).await?,
             StoreBackend::Database(database) => self.noted(database.report(&report).await)?,
         };
         self.series.accepted.increment(reported.accepted);
         self.series.known.increment(reported.known);
         // A database notifies all servers, this one too.
-        if reported.accepted > 0 && matches!(self.kept, StoreBackend::File(_)) {
+        if reported.accepted > 0 && matches!(self.kept, StoreBackend::File { .. }) {
             self.changes.add(subject);
         }
         Ok(reported)
@@ -82,7 +87,9 @@ impl MeasurementStore {
     /// Returns the graph of a subject, if it is kept.
     pub async fn graph(&self, subject: Subject) -> Result<Option<KeptGraph>, StoreError> {
         self.noted(match &self.kept {
-            StoreBackend::File(file) => file.read(move |read| read::graph(read, &subject)).await,
+            StoreBackend::File { file, .. } => {
+                file.read(move |read| read::graph(read, &subject)).await
+            }
             StoreBackend::Database(database) => database.graph(&subject).await,
         })
     }
@@ -90,7 +97,7 @@ impl MeasurementStore {
     /// Returns whether the graph of a subject is kept.
     pub async fn has_graph(&self, subject: Subject) -> Result<bool, StoreError> {
         self.noted(match &self.kept {
-            StoreBackend::File(file) => {
+            StoreBackend::File { file, .. } => {
                 file.read(move |read| read::has_graph(read, &subject)).await
             }
             StoreBackend::Database(database) => database.has_graph(&subject).await,
@@ -105,7 +112,7 @@ impl MeasurementStore {
         count: usize,
     ) -> Result<Vec<(Subject, Task)>, StoreError> {
         self.noted(match &self.kept {
-            StoreBackend::File(file) => {
+            StoreBackend::File { file, .. } => {
                 file.read(move |read| read::subjects(read, after.as_ref(), count))
                     .await
             }
@@ -122,7 +129,7 @@ impl MeasurementStore {
         count: usize,
     ) -> Result<Vec<Subject>, StoreError> {
         self.noted(match &self.kept {
-            StoreBackend::File(file) => {
+            StoreBackend::File { file, .. } => {
                 file.read(move |read| read::alike(read, &subject, structure, count))
                     .await
             }
@@ -164,7 +171,7 @@ impl MeasurementStore {
         count: usize,
     ) -> Result<Vec<Vec<u8>>, StoreError> {
         self.noted(match &self.kept {
-            StoreBackend::File(file) => {
+            StoreBackend::File { file, .. } => {
                 let (subject, reporter) = (subject.clone(), reporter.cloned());
                 file.read(move |read| read::draw(read, &subject, reporter.as_ref(), count))
                     .await
@@ -177,7 +184,7 @@ impl MeasurementStore {
     /// also the number of these keys.
     pub async fn read(&self, keys: &[Vec<u8>]) -> Result<(Vec<Measurement>, usize), StoreError> {
         self.noted(match &self.kept {
-            StoreBackend::File(file) => {
+            StoreBackend::File { file, .. } => {
                 let keys = keys.to_vec();
                 file.read(move |read| read::measurements(read, &keys)).await
             }
@@ -194,7 +201,7 @@ impl MeasurementStore {
         count: usize,
     ) -> Result<Page, StoreError> {
         self.noted(match &self.kept {
-            StoreBackend::File(file) => {
+            StoreBackend::File { file, .. } => {
                 let chosen = chosen.clone();
                 file.read(move |read| read::page(read, &chosen, after.as_deref(), count))
                     .await
@@ -208,7 +215,7 @@ impl MeasurementStore {
     /// Deletes the chosen measurements, and graphs that have none left. Returns how many measurements there were.
     pub async fn delete(&self, chosen: &MeasurementFilter) -> Result<u64, StoreError> {
         match &self.kept {
-            StoreBackend::File(file) => {
+            StoreBackend::File { file, .. } => {
                 let deleted = file.delete(chosen).await;
                 // Even if it failed: some of its commits may have succeeded.
                 if deleted != Ok(0) {
@@ -220,10 +227,87 @@ impl MeasurementStore {
         }
     }
 
+    /// Looks up a decision.
+    pub async fn decision(&self, lookup: &DecisionLookup) -> Result<DecisionView, StoreError> {
+        let view = self.noted(match &self.kept {
+            StoreBackend::File { file, .. } => {
+                let lookup = lookup.clone();
+                file.read(move |read| read::decision(read, &lookup)).await
+            }
+            StoreBackend::Database(database) => database.decision(lookup).await,
+        })?;
+        // What will be decided up to a snapshot of another store is not known.
+        if lookup.snapshot > view.snapshot {
+            return Err(StoreError::UnknownSnapshot {
+                found: lookup.snapshot,
+                latest: view.snapshot,
+            });
+        }
+        Ok(view)
+    }
+
+    /// Counts what came of a call that asks for a decision.
+    pub fn answered(&self, is_decided: bool, claim: Option<ClaimState>) {
+        let [decided, claimed, held, undecided] = &self.series.answers;
+        let outcome = match claim {
+            _ if is_decided => decided,
+            Some(ClaimState::Granted) => claimed,
+            Some(ClaimState::Held(_)) => held,
+            Some(ClaimState::Free) | None => undecided,
+        };
+        outcome.increment(1);
+    }
+
+    /// Makes or ends the claim of a key, which is not checked to be undecided.
+    pub async fn claim(
+        &self,
+        subject: &DecisionSubject,
+        request: &ClaimRequest,
+    ) -> Result<ClaimState, StoreError> {
+        let key = subject.prefix(request.audience());
+        match &self.kept {
+            StoreBackend::File { claims, .. } => claims.claim(key, request, Instant::now()),
+            StoreBackend::Database(database) => self.noted(database.claim(&key, request).await),
+        }
+    }
+
+    /// Stores a decision, and returns it once it is on disk; nothing if another one answers. Ends the claim of the key.
+    pub async fn propose(
+        &self,
+        proposal: DecisionProposal,
+    ) -> Result<Option<StoredDecision>, StoreError> {
+        let key = proposal.subject.prefix(proposal.audience());
+        match &self.kept {
+            StoreBackend::File { file, claims } => {
+                let made = file.propose(proposal).await?;
+                claims.end(&key);
+                Ok(made)
+            }
+            StoreBackend::Database(database) => self.noted(database.propose(proposal, &key).await),
+        }
+    }
+
+    /// Returns at most `count` of the chosen decisions in the order in which they were made, fewer if they are large or among
+    /// many others.
+    pub async fn decisions(
+        &self,
+        chosen: &DecisionFilter,
+        count: usize,
+    ) -> Result<DecisionPage, StoreError> {
+        self.noted(match &self.kept {
+            StoreBackend::File { file, .. } => {
+                let chosen = chosen.clone();
+                file.read(move |read| read::decisions(read, &chosen, count))
+                    .await
+            }
+            StoreBackend::Database(database) => database.decisions(chosen, count).await,
+        })
+    }
+
     /// Writes what waits, and closes the store. Later calls fail.
     pub async fn close(&self) {
         match &self.kept {
-            StoreBackend::File(file) => file.close().await,
+            StoreBackend::File { file, .. } => file.close().await,
             StoreBackend::Database(database) => database.close().await,
         }
     }

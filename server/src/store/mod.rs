@@ -9,10 +9,16 @@
 //! With the first measurement of a graph on a target comes the graph itself, so that measurements can be replayed through a
 //! model that no call sends the graph to.
 //!
+//! Beside the measurements lie decisions: which configuration a key of a tuner has on a target. The first one that is proposed
+//! answers for ever, unless an admin supersedes it; nothing else changes or deletes one. Claims, the rights to tune a key, are no
+//! part of the file.
+//!
 //! Wire messages and models are unknown here. Configurations are kept in their canonical bytes, and graphs in those of their
 //! message.
 
 mod changes;
+mod claims;
+mod decision;
 mod error;
 mod file;
 mod key;
@@ -22,8 +28,14 @@ mod measurement_store;
 mod postgres;
 mod report;
 mod retention;
+mod target_parts;
 
 pub use changes::MeasurementChange;
+pub use claims::{ClaimHolder, ClaimRequest, ClaimState};
+pub use decision::{
+    DecisionBasis, DecisionFilter, DecisionLookup, DecisionPage, DecisionProposal, DecisionSubject,
+    DecisionView, ReaderDecisions, StoredDecision,
+};
 pub use error::{OpenStoreError, StoreError, StoreFault};
 pub use key::{MeasurementFilter, Reporter, ReporterFilter, Subject};
 pub use location::{DatabaseUrl, StoreLocation};
@@ -32,6 +44,10 @@ pub use measurement::{
 };
 pub use measurement_store::MeasurementStore;
 pub(crate) use retention::RunningRetention;
+pub(crate) use target_parts::different_parts;
+pub use target_parts::{TargetFault, canonical_target};
 
+#[cfg(test)]
+mod decision_tests;
 #[cfg(test)]
 mod tests;

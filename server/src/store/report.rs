@@ -111,7 +111,7 @@ const MAX_CLIENT_TIMES_FREE: u64 = 3;
 
 impl Room {
     /// Checks that this many more bytes fit into the store and into the share of the reporter.
-    fn check(&self, reporter: &Reporter, needed: u64) -> Result<(), StoreError> {
+    pub(super) fn check(&self, reporter: &Reporter, needed: u64) -> Result<(), StoreError> {
         let &Self { limit, held, .. } = self;
         let sum = held.checked_add(needed);
         let Some(free) = sum.and_then(|sum| limit.checked_sub(sum)) else {

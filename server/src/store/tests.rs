@@ -474,13 +474,13 @@ async fn a_file_of_a_later_format_is_refused_and_left_alone() {
     write
         .open_table(FACTS)
         .unwrap()
-        .insert("format", 7)
+        .insert("format", 8)
         .unwrap();
     write.commit().unwrap();
     drop(database);
     assert!(matches!(
         refusal(&path),
-        StoreFault::OtherFormat { found: 7, known: 6 }
+        StoreFault::OtherFormat { found: 8, known: 7 }
     ));
 }
 

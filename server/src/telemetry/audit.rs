@@ -12,7 +12,9 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AuditedChange {
     pub(crate) model: Option<String>,
-    /// The version that the change names or leads to.
+    /// Namespace and key of a decision.
+    pub(crate) decision: Option<String>,
+    /// The version, or the generation of a decision, that the change names or leads to.
     pub(crate) version: Option<u64>,
     /// Percentage of the graphs for a canary.
     pub(crate) percent: Option<u32>,
@@ -67,6 +69,7 @@ pub(crate) fn audit(
         action,
         client,
         model = bounded(&change.model),
+        decision = bounded(&change.decision),
         version = change.version,
         percent = change.percent,
         target = bounded(&change.target),

@@ -66,7 +66,7 @@ fn seconds_of(time: Timestamp) -> Option<NonZeroU64> {
 }
 
 /// Returns the date and the time of a report in UTC.
-pub(super) fn shown(reported_at: u64) -> String {
+pub(crate) fn shown(reported_at: u64) -> String {
     let seconds = i64::try_from(reported_at).unwrap_or(i64::MAX);
     Timestamp { seconds, nanos: 0 }.to_string()
 }

@@ -1,6 +1,6 @@
 //! `hlorank measurements`: lists and deletes what a server keeps, and takes it to files that training reads, and back.
 
-mod age;
+pub(crate) mod age;
 mod export;
 mod import;
 

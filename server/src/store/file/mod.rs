@@ -12,10 +12,11 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::{
     store_file::StoreFile,
-    writer::{Command, Writer},
+    writer::{Addition, Command, Writer},
 };
 use super::{
-    MeasurementFilter, OpenStoreError, ReportOutcome, StoreError, StoreFault, report::Report,
+    DecisionProposal, MeasurementFilter, OpenStoreError, ReportOutcome, StoreError, StoreFault,
+    StoredDecision, report::Report,
 };
 use crate::metrics::StoreSeries;
 
@@ -36,8 +37,13 @@ impl FileStore {
         series: Arc<StoreSeries>,
     ) -> Result<Self, OpenStoreError> {
         let file = Arc::new(StoreFile::open(path)?);
-        if let Ok((measurements, _)) = file.totals() {
-            tracing::info!(path = %path.display(), measurements, "measurements are kept");
+        if let Ok(totals) = file.totals() {
+            tracing::info!(
+                path = %path.display(),
+                measurements = totals.measurements,
+                decisions = totals.decisions,
+                "measurements are kept"
+            );
         }
         // One thread writes, because the file has one writer at a time and a commit waits for the
         // disk.
@@ -63,7 +69,17 @@ impl FileStore {
 
     /// Adds a report, and returns once it is on disk.
     pub(super) async fn report(&self, report: Report) -> Result<ReportOutcome, StoreError> {
-        self.ask(|answer| Command::Report(report, answer)).await
+        self.ask(|answer| Command::Add(Addition::Report(report, answer)))
+            .await
+    }
+
+    /// Stores a decision, and returns it once it is on disk; nothing if another one answers.
+    pub(super) async fn propose(
+        &self,
+        proposal: DecisionProposal,
+    ) -> Result<Option<StoredDecision>, StoreError> {
+        self.ask(|answer| Command::Add(Addition::Decision(proposal, answer)))
+            .await
     }
 
     /// Reads the file on a thread that may wait for the disk. After a failure to write, such as a full disk, the file is

@@ -3,13 +3,17 @@
 use std::ops::Bound;
 
 use hlorank_graph::{Digest, Task};
-use redb::{ReadOnlyTable, ReadTransaction};
+use prost::Message as _;
+use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _};
 
 use super::tables::{
-    GRAPHS, MAX_SCANNED, MEASUREMENTS, REPORTERS_KEYS, STRUCTURES, SUBJECTS, unreadable,
+    DECISION_KEYS, DECISIONS, GRAPHS, MAX_SCANNED, MEASUREMENTS, REPORTERS_KEYS, STRUCTURES,
+    SUBJECTS, unreadable,
 };
 use crate::store::{
-    GraphKind, KeptGraph, Measurement, MeasurementFilter, Page, Reporter, Subject,
+    DecisionFilter, DecisionLookup, DecisionPage, DecisionView, GraphKind, KeptGraph, Measurement,
+    MeasurementFilter, Page, Reporter, StoredDecision, Subject,
+    decision::{MAX_NEAR_BYTES, MAX_NEAR_SCANNED, chosen, generation_key, similar, target_of_key},
     key::{DIGEST_BYTES, end_of_prefix, key_of_reporter_key},
     measurement::MAX_PAGE_BYTES,
 };
@@ -213,4 +217,109 @@ pub(crate) fn alike(
         }
     }
     Ok(alike)
+}
+
+/// Looks up a decision.
+pub(crate) fn decision(
+    read: &ReadTransaction,
+    lookup: &DecisionLookup,
+) -> Result<DecisionView, redb::Error> {
+    let (keys, decisions) = (read.open_table(DECISION_KEYS)?, read.open_table(DECISIONS)?);
+    let newest_first = |prefix: &[u8]| {
+        let end = end_of_prefix(prefix).unwrap_or_default();
+        let range = keys.range(prefix..&end[..])?.rev();
+        Ok::<_, redb::Error>(range.map(|entry| {
+            let (key, snapshot) = entry?;
+            Ok::<_, redb::Error>((key.value().to_vec(), snapshot.value()))
+        }))
+    };
+    let DecisionLookup {
+        subject,
+        snapshot,
+        strict,
+        ..
+    } = lookup;
+    let mut view = DecisionView {
+        snapshot: latest_snapshot(&decisions)?,
+        ..DecisionView::default()
+    };
+    for audience in lookup.audiences() {
+        let rows = newest_first(&subject.prefix(audience))?;
+        let rows: Vec<(Vec<u8>, u64)> = rows.collect::<Result<_, _>>()?;
+        let made = rows.iter().map(|(_, snapshot)| (*snapshot, *snapshot));
+        if let Some(made) = chosen(made, *snapshot, *strict) {
+            view.decision = Some(decision_at(&decisions, made)?);
+            return Ok(view);
+        }
+    }
+    if !lookup.with_near {
+        return Ok(view);
+    }
+    let mut bytes = 0;
+    for audience in lookup.audiences() {
+        let prefix = subject.key_prefix(audience);
+        let rows = newest_first(&prefix)?.take(MAX_NEAR_SCANNED);
+        let rows: Vec<(Vec<u8>, u64)> = rows.collect::<Result<_, _>>()?;
+        let targets = rows
+            .iter()
+            .filter_map(|(key, made)| Some((target_of_key(key, prefix.len())?, *made)));
+        for made in similar(subject, *snapshot, targets) {
+            let near = decision_at(&decisions, made)?;
+            bytes += near.value.len();
+            if bytes > MAX_NEAR_BYTES {
+                return Ok(view);
+            }
+            view.near.push(near);
+        }
+    }
+    Ok(view)
+}
+
+/// Returns the number of the latest decision; 0 without one.
+fn latest_snapshot(decisions: &ReadOnlyTable<u64, &'static [u8]>) -> Result<u64, redb::Error> {
+    Ok(decisions
+        .last()?
+        .map_or(0, |(snapshot, _)| snapshot.value()))
+}
+
+fn decision_at(
+    decisions: &ReadOnlyTable<u64, &'static [u8]>,
+    snapshot: u64,
+) -> Result<StoredDecision, redb::Error> {
+    let record = decisions.get(snapshot)?.ok_or_else(unreadable)?;
+    StoredDecision::decode(record.value()).map_err(|_| unreadable())
+}
+
+/// Reads at most `count` of the chosen decisions.
+pub(crate) fn decisions(
+    read: &ReadTransaction,
+    chosen: &DecisionFilter,
+    count: usize,
+) -> Result<DecisionPage, redb::Error> {
+    let (keys, decisions) = (read.open_table(DECISION_KEYS)?, read.open_table(DECISIONS)?);
+    let mut page = DecisionPage {
+        snapshot: latest_snapshot(&decisions)?,
+        ..DecisionPage::default()
+    };
+    let mut last = chosen.after;
+    let mut bytes = 0;
+    let after = (Bound::Excluded(chosen.after), Bound::Unbounded);
+    for (scanned, entry) in decisions.range::<u64>(after)?.enumerate() {
+        let (snapshot, record) = entry?;
+        let is_full = page.decisions.len() >= count || bytes >= MAX_PAGE_BYTES;
+        if is_full || scanned >= MAX_SCANNED {
+            page.next = Some(last);
+            return Ok(page);
+        }
+        last = snapshot.value();
+        let decision = StoredDecision::decode(record.value()).map_err(|_| unreadable())?;
+        let prefix = decision.subject().prefix(&decision.audience);
+        let next = generation_key(prefix, decision.generation + 1);
+        if chosen.includes(&decision) && (chosen.all_generations || keys.get(&next[..])?.is_none())
+        {
+            bytes += record.value().len();
+            page.decisions.push(decision);
+        }
+    }
+    Ok(page)
 }

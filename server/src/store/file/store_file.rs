@@ -14,14 +14,17 @@ use redb::{
 };
 use tracing::subscriber::{NoSubscriber, with_default};
 
-use super::tables::{self, BYTES, FACTS, MEASUREMENTS, Tables};
+use super::tables::{self, BYTES, DECISIONS, FACTS, MEASUREMENTS, Tables};
 use crate::store::{OpenStoreError, StoreError, StoreFault};
 
 /// Name of the format in [`FACTS`].
 const FORMAT: &str = "format";
 
 /// The format that this version writes and reads.
-const CURRENT_FORMAT: u64 = 6;
+const CURRENT_FORMAT: u64 = 7;
+
+/// The format without decisions, which becomes the current one when it is opened.
+const OLD_FORMAT: u64 = 6;
 
 /// A file is compacted once it has this many times the bytes of its keys, records and graphs. It grows to two to three times.
 const MAX_TIMES_HELD: u64 = 4;
@@ -44,6 +47,14 @@ struct OpenFile {
     database: Database,
     /// Whether it can only be read, because it could not be written.
     is_view: bool,
+}
+
+/// How much the file holds.
+pub(super) struct FileTotals {
+    pub(super) measurements: u64,
+    pub(super) decisions: u64,
+    /// Bytes of all keys, records and graphs.
+    pub(super) bytes: u64,
 }
 
 impl StoreFile {
@@ -125,7 +136,7 @@ impl StoreFile {
         let failed = |error: io::Error| failed(&error);
         let length = || Ok(fs::metadata(&self.path)?.len());
         let before = length().map_err(failed)?;
-        let (_, held) = self.totals()?;
+        let held = self.totals()?.bytes;
         if before < MIN_COMPACTED || before / MAX_TIMES_HELD < held {
             return Ok(());
         }
@@ -175,12 +186,14 @@ impl StoreFile {
         })
     }
 
-    /// Returns the number of measurements, and the bytes of all keys, records and graphs.
-    pub(super) fn totals(&self) -> Result<(u64, u64), StoreError> {
+    pub(super) fn totals(&self) -> Result<FileTotals, StoreError> {
         self.read(|read| {
             let bytes = read.open_table(FACTS)?.get(BYTES)?;
-            let measurements = read.open_table(MEASUREMENTS)?.len()?;
-            Ok((measurements, bytes.map_or(0, |bytes| bytes.value())))
+            Ok(FileTotals {
+                measurements: read.open_table(MEASUREMENTS)?.len()?,
+                decisions: read.open_table(DECISIONS)?.len()?,
+                bytes: bytes.map_or(0, |bytes| bytes.value()),
+            })
         })
     }
 }
@@ -252,22 +265,30 @@ fn open(path: &Path) -> Result<Database, StoreFault> {
     Ok(database)
 }
 
-/// Returns the format of a file, which is set if the file is empty.
+/// Returns the format of a file, which is set if the file is empty or of the format before.
 fn format(database: &Database) -> Result<Option<u64>, redb::Error> {
     let read = database.begin_read()?;
     match read.open_table(FACTS) {
-        Ok(facts) => Ok(facts.get(FORMAT)?.map(|format| format.value())),
+        Ok(facts) => match facts.get(FORMAT)?.map(|format| format.value()) {
+            Some(OLD_FORMAT) => set_format(database),
+            format => Ok(format),
+        },
         // A file without any table is new. One with other tables is of another program, and is left
         // alone.
         Err(TableError::TableDoesNotExist(_)) if read.list_tables()?.next().is_none() => {
-            let write = database.begin_write()?;
-            drop(Tables::open(&write)?);
-            write.open_table(FACTS)?.insert(FORMAT, CURRENT_FORMAT)?;
-            write.commit()?;
-            Ok(Some(CURRENT_FORMAT))
+            set_format(database)
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Creates the tables that are missing.
+fn set_format(database: &Database) -> Result<Option<u64>, redb::Error> {
+    let write = database.begin_write()?;
+    drop(Tables::open(&write)?);
+    write.open_table(FACTS)?.insert(FORMAT, CURRENT_FORMAT)?;
+    write.commit()?;
+    Ok(Some(CURRENT_FORMAT))
 }
 
 /// A view of the file that writes nothing to it. What redb writes while it repairs the file stays in memory, so the file can be

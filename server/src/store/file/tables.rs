@@ -4,9 +4,13 @@ use redb::{
     Key, ReadTransaction, ReadableTable as _, Table, TableDefinition, Value, WriteTransaction,
 };
 
+use prost::Message as _;
+
 use crate::store::{
-    GraphKind, KeptGraph, Measurement, Reporter, Subject, key::reporter_key,
-    report::bytes_of_record,
+    DecisionProposal, GraphKind, KeptGraph, Measurement, Reporter, StoreError, StoredDecision,
+    Subject,
+    key::{end_of_prefix, reporter_key},
+    report::{Room, bytes_of_record},
 };
 
 /// Maximum number of measurements that are looked at for a page or a deletion, of which those of one reporter may be few.
@@ -38,6 +42,13 @@ pub(super) const STRUCTURES: TableDefinition<'_, Bytes, ()> = TableDefinition::n
 /// The bytes that the measurements and graphs of each reporter take, by name.
 const REPORTERS: TableDefinition<'_, Bytes, u64> = TableDefinition::new("reporters");
 
+/// The decisions by snapshot.
+pub(super) const DECISIONS: TableDefinition<'_, u64, Bytes> = TableDefinition::new("decisions");
+
+/// The snapshots of decisions by subject, audience and generation.
+pub(super) const DECISION_KEYS: TableDefinition<'_, Bytes, u64> =
+    TableDefinition::new("decision_keys");
+
 /// Numbers about the file.
 pub(crate) const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("facts");
 
@@ -52,6 +63,8 @@ pub(super) fn copy(from: &ReadTransaction, to: &WriteTransaction) -> Result<(), 
     copy_table(from, to, SUBJECTS)?;
     copy_table(from, to, STRUCTURES)?;
     copy_table(from, to, REPORTERS)?;
+    copy_table(from, to, DECISIONS)?;
+    copy_table(from, to, DECISION_KEYS)?;
     copy_table(from, to, FACTS)
 }
 
@@ -82,6 +95,8 @@ pub(super) struct Tables<'a> {
     kinds: Table<'a, Bytes, Bytes>,
     structures: Table<'a, Bytes, ()>,
     reporters: Table<'a, Bytes, u64>,
+    decisions: Table<'a, u64, Bytes>,
+    decision_keys: Table<'a, Bytes, u64>,
     facts: Table<'a, &'static str, u64>,
 }
 
@@ -95,6 +110,8 @@ impl<'a> Tables<'a> {
             kinds: write.open_table(SUBJECTS)?,
             structures: write.open_table(STRUCTURES)?,
             reporters: write.open_table(REPORTERS)?,
+            decisions: write.open_table(DECISIONS)?,
+            decision_keys: write.open_table(DECISION_KEYS)?,
             facts: write.open_table(FACTS)?,
         })
     }
@@ -124,6 +141,58 @@ impl<'a> Tables<'a> {
             bytes => drop(self.reporters.insert(name, bytes)?),
         }
         Ok(())
+    }
+
+    /// Bytes of all, the maximum, and those of a reporter.
+    pub(super) fn room(&self, reporter: &Reporter, limit: u64) -> Result<Room, redb::Error> {
+        Ok(Room {
+            limit,
+            held: self.held()?,
+            of_reporter: self.held_by(reporter)?,
+        })
+    }
+
+    /// Stores a decision unless another one answers, which returns nothing, or the proposal is refused.
+    pub(super) fn decide(
+        &mut self,
+        proposal: &DecisionProposal,
+        limit: u64,
+    ) -> Result<Result<Option<StoredDecision>, StoreError>, redb::Error> {
+        let mut latest = None;
+        for audience in proposal.audiences() {
+            let prefix = proposal.subject.prefix(audience);
+            let end = end_of_prefix(&prefix).unwrap_or_default();
+            let mut range = self.decision_keys.range(&prefix[..]..&end[..])?;
+            if let Some(entry) = range.next_back() {
+                let record = self
+                    .decisions
+                    .get(entry?.1.value())?
+                    .ok_or_else(unreadable)?;
+                latest = Some(StoredDecision::decode(record.value()).map_err(|_| unreadable())?);
+                break;
+            }
+        }
+        let snapshot = self
+            .decisions
+            .last()?
+            .map_or(0, |(snapshot, _)| snapshot.value());
+        let decision = match proposal.clone().after(latest.as_ref(), snapshot) {
+            Ok(Some(decision)) => decision,
+            other => return Ok(other),
+        };
+        let bytes = decision.bytes();
+        if let Err(full) = self
+            .room(&proposal.reporter, limit)?
+            .check(&proposal.reporter, bytes)
+        {
+            return Ok(Err(full));
+        }
+        self.decisions
+            .insert(decision.snapshot, &decision.encode_to_vec()[..])?;
+        self.decision_keys
+            .insert(&decision.index_key()[..], decision.snapshot)?;
+        self.count(&proposal.reporter, |held| held + bytes)?;
+        Ok(Ok(Some(decision)))
     }
 
     pub(super) fn insert(

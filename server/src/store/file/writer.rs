@@ -14,15 +14,15 @@ use super::{
 use crate::{
     metrics::{StoreSeries, set},
     store::{
-        Measurement, MeasurementFilter, ReportOutcome, Reporter, StoreError, Subject,
-        report::{Report, Room},
+        DecisionProposal, Measurement, MeasurementFilter, ReportOutcome, Reporter, StoreError,
+        StoredDecision, Subject, report::Report,
     },
 };
 
 /// Something to write.
 pub(super) enum Command {
-    /// Adds measurements.
-    Report(Report, Answer<ReportOutcome>),
+    /// Adds something.
+    Add(Addition),
     /// Deletes the first of the chosen measurements after a key.
     Delete(MeasurementFilter, Option<Key>, Answer<DeletedPart>),
     /// Opens the file again after a failure, at least to be read.
@@ -31,9 +31,23 @@ pub(super) enum Command {
     Close(Answer<()>),
 }
 
+/// Something to add.
+pub(super) enum Addition {
+    /// Measurements.
+    Report(Report, Answer<ReportOutcome>),
+    /// A decision, unless another one answers.
+    Decision(DecisionProposal, Answer<Option<StoredDecision>>),
+}
+
+/// What came of an addition.
+enum Added {
+    Report(Result<ReportOutcome, StoreError>),
+    Decision(Result<Option<StoredDecision>, StoreError>),
+}
+
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// The thread that writes the file. Reports that wait together are one commit, which is one wait for the disk.
+/// The thread that writes the file. Additions that wait together are one commit, which is one wait for the disk.
 pub(super) struct Writer {
     pub(super) file: Arc<StoreFile>,
     pub(super) commands: mpsc::Receiver<Command>,
@@ -55,7 +69,7 @@ pub(super) type Key = Vec<u8>;
 /// Maximum number of measurements that one commit deletes.
 const DELETED_AT_ONCE: usize = 10_000;
 
-/// Maximum number of reports of one commit.
+/// Maximum number of additions of one commit.
 const MAX_GROUP: usize = 256;
 
 impl Writer {
@@ -65,12 +79,12 @@ impl Writer {
         let mut next = None;
         while let Some(command) = next.take().or_else(|| self.commands.blocking_recv()) {
             match command {
-                Command::Report(first, answer) => {
-                    // Reports that came while the last commit waited for the disk share the next
+                Command::Add(first) => {
+                    // Additions that came while the last commit waited for the disk share the next
                     // one.
-                    let mut group = vec![(first, answer)];
+                    let mut group = vec![first];
                     next = self.collect(&mut group);
-                    self.report(group);
+                    self.add(group);
                 }
                 Command::Delete(chosen, after, answer) => {
                     let deleted = self.delete(&chosen, after.as_deref());
@@ -93,11 +107,11 @@ impl Writer {
         }
     }
 
-    /// Adds the reports that wait to a group. Returns the command after them, if one waits.
-    fn collect(&mut self, group: &mut Vec<(Report, Answer<ReportOutcome>)>) -> Option<Command> {
+    /// Adds the additions that wait to a group. Returns the command after them, if one waits.
+    fn collect(&mut self, group: &mut Vec<Addition>) -> Option<Command> {
         while group.len() < MAX_GROUP {
             match self.commands.try_recv() {
-                Ok(Command::Report(report, answer)) => group.push((report, answer)),
+                Ok(Command::Add(addition)) => group.push(addition),
                 Ok(other) => return Some(other),
                 Err(_) => return None,
             }
@@ -107,20 +121,33 @@ impl Writer {
 
     /// Sets the gauges.
     pub(super) fn sample(&self) {
-        if let Ok((measurements, bytes)) = self.file.totals() {
-            set(&self.series.measurements, measurements);
-            set(&self.series.bytes, bytes);
+        if let Ok(totals) = self.file.totals() {
+            set(&self.series.measurements, totals.measurements);
+            set(&self.series.decisions, totals.decisions);
+            set(&self.series.bytes, totals.bytes);
         }
     }
 
-    fn report(&self, group: Vec<(Report, Answer<ReportOutcome>)>) {
-        let (reports, answers): (Vec<_>, Vec<_>) = group.into_iter().unzip();
-        let results = self.write(|database| add(database, &reports, self.limit));
+    fn add(&self, group: Vec<Addition>) {
+        let added = self.write(|database| add(database, &group, self.limit));
         self.sample();
-        // A commit that fails has added nothing, so all of its reports fail.
-        let results = results.unwrap_or_else(|error| vec![Err(error); reports.len()]);
-        for (answer, result) in answers.into_iter().zip(results) {
-            let _ = answer.send(result);
+        let added = added.unwrap_or_else(|error| {
+            // A commit that fails has added nothing, so all of its additions fail.
+            let failed = |addition: &Addition| match addition {
+                Addition::Report(..) => Added::Report(Err(error.clone())),
+                Addition::Decision(..) => Added::Decision(Err(error.clone())),
+            };
+            group.iter().map(failed).collect()
+        });
+        for (addition, added) in group.into_iter().zip(added) {
+            // The caller may have gone.
+            match (addition, added) {
+                (Addition::Report(_, answer), Added::Report(added)) => drop(answer.send(added)),
+                (Addition::Decision(_, answer), Added::Decision(added)) => {
+                    drop(answer.send(added));
+                }
+                _ => unreachable!("an addition has the result of its kind"),
+            }
         }
     }
 
@@ -166,18 +193,17 @@ impl Writer {
     }
 }
 
-/// Adds reports, each as a whole or not at all, in one commit.
-fn add(
-    database: &Database,
-    reports: &[Report],
-    limit: u64,
-) -> Result<Vec<Result<ReportOutcome, StoreError>>, redb::Error> {
+/// Adds each as a whole or not at all, in one commit.
+fn add(database: &Database, additions: &[Addition], limit: u64) -> Result<Vec<Added>, redb::Error> {
     let write = database.begin_write()?;
     let mut tables = Tables::open(&write)?;
-    let added = reports
-        .iter()
-        .map(|report| add_to(&mut tables, report, limit));
-    let added = added.collect::<Result<_, _>>()?;
+    let added = additions.iter().map(|addition| {
+        Ok(match addition {
+            Addition::Report(report, _) => Added::Report(add_to(&mut tables, report, limit)?),
+            Addition::Decision(proposal, _) => Added::Decision(tables.decide(proposal, limit)?),
+        })
+    });
+    let added = added.collect::<Result<_, redb::Error>>()?;
     // A transaction commits only once its tables are closed.
     drop(tables);
     write.commit()?;
@@ -194,11 +220,7 @@ fn add_to(
         subject, reporter, ..
     } = report;
     // Earlier reports of the same commit count, too, although it is not on disk yet.
-    let room = Room {
-        limit,
-        held: tables.held()?,
-        of_reporter: tables.held_by(reporter)?,
-    };
+    let room = tables.room(reporter, limit)?;
     let additions = report.additions(&room, tables.has_graph(subject)?, |key, record| {
         let kept = tables.measurements.get(key)?;
         Ok::<_, redb::Error>(kept.map(|kept| Measurement::is_same(kept.value(), record)))

@@ -214,7 +214,10 @@ pub(super) struct Totals {
 }
 
 /// The format that this version writes and reads.
-const FORMAT: i64 = 4;
+const FORMAT: i64 = 5;
+
+/// The format without decisions, which becomes the current one when a server connects.
+const OLD_FORMAT: i64 = 4;
 
 /// Servers that start at the same time create the tables one after the other.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtext('hlorank_store'))";
@@ -236,18 +239,35 @@ const TABLES: &str = "
         reporter bytea NOT NULL
     );
     CREATE TABLE IF NOT EXISTS hlorank_reporters (reporter bytea PRIMARY KEY, bytes bigint NOT NULL);
+    CREATE TABLE IF NOT EXISTS hlorank_decisions (
+        namespace text NOT NULL,
+        audience bytea NOT NULL,
+        key bytea NOT NULL,
+        target bytea NOT NULL,
+        generation bigint NOT NULL,
+        snapshot bigint NOT NULL UNIQUE,
+        record bytea NOT NULL,
+        PRIMARY KEY (namespace, audience, key, target, generation)
+    );
+    CREATE TABLE IF NOT EXISTS hlorank_claims (
+        key bytea PRIMARY KEY,
+        client bytea NOT NULL,
+        worker bytea NOT NULL,
+        since timestamptz NOT NULL,
+        until timestamptz NOT NULL
+    );
     CREATE TABLE IF NOT EXISTS hlorank_store (
         number int PRIMARY KEY CHECK (number = 1),
         format bigint NOT NULL,
         measurements bigint NOT NULL,
         bytes bigint NOT NULL
     );
-    INSERT INTO hlorank_store VALUES (1, 4, 0, 0) ON CONFLICT DO NOTHING";
+    INSERT INTO hlorank_store VALUES (1, 5, 0, 0) ON CONFLICT (number) DO UPDATE SET format = excluded.format";
 
 /// Creates the tables if they are missing, and checks their format.
 async fn prepare(client: &mut Client) -> Result<(), LinkError> {
     // Asked first, so that a role without the right to create tables can use existing ones.
-    let exists = "SELECT to_regclass('hlorank_store') IS NOT NULL";
+    let exists = "SELECT to_regclass('hlorank_decisions') IS NOT NULL";
     let exists: bool = within(client.query_one(exists, &[])).await?.get(0);
     if !exists {
         within(create(client)).await?;
@@ -255,10 +275,18 @@ async fn prepare(client: &mut Client) -> Result<(), LinkError> {
     within(Totals::read(client)).await.map(drop)
 }
 
-/// Creates the tables, unless another server did.
+/// Creates the tables, unless another server did, or the database has a format from which there is no way.
 async fn create(client: &mut Client) -> Result<(), Error> {
     let transaction = client.transaction().await?;
     transaction.batch_execute(LOCK).await?;
+    let exists = "SELECT to_regclass('hlorank_store') IS NOT NULL";
+    if transaction.query_one(exists, &[]).await?.get(0) {
+        let format = "SELECT format FROM hlorank_store";
+        let format: i64 = transaction.query_one(format, &[]).await?.get(0);
+        if format != OLD_FORMAT {
+            return Ok(());
+        }
+    }
     transaction.batch_execute(TABLES).await?;
     transaction.commit().await
 }

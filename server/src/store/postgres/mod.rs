@@ -17,6 +17,7 @@ use self::link::{Database, Link, LinkError, Totals, within};
 use super::{DatabaseUrl, OpenStoreError, StoreFault, Subject, changes::Changes};
 use crate::metrics::{StoreSeries, set};
 
+mod decisions;
 mod link;
 mod read;
 mod write;
@@ -72,6 +73,9 @@ impl PostgresStore {
                 totals.measurements.unsigned_abs(),
             );
             set(&self.series.bytes, totals.bytes.unsigned_abs());
+            if let Ok(row) = within(client.query_one(decisions::SNAPSHOT, &[])).await {
+                set(&self.series.decisions, row.get::<_, i64>(0).unsigned_abs());
+            }
         }
     }
 

@@ -51,7 +51,7 @@ const INSERT: &str = "
 const INSERT_GRAPH: &str = "
     INSERT INTO hlorank_graphs (key, kind, structure, message, bytes, reporter) VALUES ($1, $2, $3, $4, $5, $6)";
 
-const ADD_TO_REPORTER: &str = "
+pub(super) const ADD_TO_REPORTER: &str = "
     INSERT INTO hlorank_reporters VALUES ($1, $2)
     ON CONFLICT (reporter) DO UPDATE SET bytes = hlorank_reporters.bytes + excluded.bytes";
 

@@ -1,0 +1,398 @@
+//! `Decide`, which looks up, claims and proposes, and `ListDecisions`. Neither waits for anything but the store.
+
+use std::time::Duration;
+
+use hlorank_proto::{
+    methods::Scope,
+    v1::{
+        self, Claim, Claimed, DecideRequest, DecideResponse, DecisionEvidence, Held,
+        ListDecisionsRequest, ListDecisionsResponse, NearDecision, Proposal, Undecided,
+        decide_request::Step, decide_response::Outcome,
+    },
+};
+
+use super::{
+    CostModel,
+    decision_value::Namespace,
+    request::{MAX_TARGET_BYTES, PAGE_BYTES, check_length, check_scope, check_target, page_size},
+};
+use crate::{
+    call::{Call, Client},
+    clock,
+    errors::ServiceError,
+    store::{
+        ClaimHolder, ClaimRequest, ClaimState, DecisionBasis, DecisionFilter, DecisionLookup,
+        DecisionProposal, DecisionSubject, DecisionView, MeasurementStore, ReaderDecisions,
+        StoreError, StoredDecision, TargetFault, canonical_target, different_parts,
+    },
+    telemetry::CallRecord,
+};
+
+const MAX_KEY_BYTES: usize = 256;
+const MAX_WORKER_BYTES: usize = 64;
+const MAX_MACHINE_BYTES: usize = 64;
+
+const DEFAULT_TTL: Duration = Duration::from_mins(1);
+const MIN_TTL: Duration = Duration::from_secs(5);
+const MAX_TTL: Duration = Duration::from_hours(1);
+
+/// A held key is asked for again after this fraction of the time that it has been held, between these bounds.
+const HELD_FRACTION: u32 = 8;
+const RETRY_AFTER: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
+
+/// Maximum run time in seconds, as of measurements.
+const MAX_SECONDS: f64 = 1e9;
+
+impl CostModel {
+    pub(super) async fn decide(
+        &self,
+        request: DecideRequest,
+        client: &Client,
+        record: &CallRecord,
+    ) -> Result<DecideResponse, ServiceError> {
+        let store = self.stored.store()?;
+        let key = request.key.unwrap_or_default();
+        let namespace = Namespace::named("key.namespace", &key.namespace)?;
+        let subject = read_subject(key)?;
+        let lookup = DecisionLookup {
+            subject: subject.clone(),
+            client: client.reporter.clone(),
+            snapshot: request.snapshot,
+            strict: request.strict,
+            with_near: request.step.is_none(),
+        };
+        let mut ttl = Duration::ZERO;
+        let (view, claim) = match request.step {
+            None => (store.decision(&lookup).await?, None),
+            Some(Step::Claim(claim)) => {
+                let claim = self.read_claim(claim, client)?;
+                ttl = claim.ttl;
+                claim_unless_decided(store, &lookup, claim).await?
+            }
+            Some(Step::Propose(proposal)) => {
+                namespace.check(&proposal.value)?;
+                let proposal = self.read_proposal(proposal, &subject, client, record)?;
+                (propose(store, lookup, proposal, record).await?, None)
+            }
+        };
+        store.answered(view.decision.is_some(), claim);
+        let outcome = match (view.decision, claim) {
+            (Some(decision), _) => Outcome::Decided(message(decision, client)),
+            (None, Some(ClaimState::Granted)) => Outcome::Claimed(Claimed {
+                expires_in: written(ttl),
+            }),
+            (None, Some(ClaimState::Held(since))) => Outcome::Held(held(since)),
+            (None, Some(ClaimState::Free) | None) => {
+                let near = view.near.into_iter();
+                let near = near.map(|decision| NearDecision {
+                    different_parts: different_parts(&subject.target, &decision.target),
+                    decision: Some(message(decision, client)),
+                });
+                Outcome::Undecided(Undecided {
+                    near: near.collect(),
+                })
+            }
+        };
+        Ok(DecideResponse {
+            snapshot: match request.snapshot {
+                0 => view.snapshot,
+                snapshot => snapshot,
+            },
+            outcome: Some(outcome),
+        })
+    }
+
+    pub(super) async fn list_decisions(
+        &self,
+        request: ListDecisionsRequest,
+        call: &Call,
+    ) -> Result<ListDecisionsResponse, ServiceError> {
+        let store = self.stored.store()?;
+        if !request.namespace.is_empty() {
+            Namespace::named("namespace", &request.namespace)?;
+        }
+        check_key("key", &request.key)?;
+        let after = match &request.page_token[..] {
+            [] => request.after_snapshot,
+            token => u64::from_be_bytes(token.try_into().map_err(|_| {
+                let found = format!("{} bytes long", token.len());
+                ServiceError::invalid("page_token", found, "next_page_token of an answer")
+            })?),
+        };
+        let chosen = DecisionFilter {
+            subject: DecisionSubject {
+                namespace: request.namespace,
+                key: request.key.into(),
+                target: read_target("target", &request.target)?,
+            },
+            client: call.client.reporter.clone(),
+            all_generations: request.all_generations,
+            after,
+        };
+        let size = page_size(request.page_size)?;
+        // A page is counted before it is read, so by the size that it may have.
+        call.place.hold(PAGE_BYTES)?;
+        let page = store.decisions(&chosen, size).await?;
+        let decisions = page.decisions.into_iter();
+        Ok(ListDecisionsResponse {
+            decisions: decisions.map(|each| message(each, &call.client)).collect(),
+            next_page_token: page
+                .next
+                .map(|next| next.to_be_bytes().to_vec().into())
+                .unwrap_or_default(),
+            snapshot: page.snapshot,
+        })
+    }
+
+    /// Whether what a client decides answers this client alone; refused if it may decide nothing.
+    fn decides_for_itself(&self, client: &Client) -> Result<bool, ServiceError> {
+        if client.may_report {
+            return Ok(false);
+        }
+        match self.reader_decisions {
+            ReaderDecisions::Off => check_scope(client, Scope::Report).map(|()| false),
+            ReaderDecisions::Own => Ok(true),
+            ReaderDecisions::All => Ok(false),
+        }
+    }
+
+    fn read_claim(&self, claim: Claim, client: &Client) -> Result<ClaimRequest, ServiceError> {
+        if claim.worker.is_empty() {
+            let hint = "name the process that tunes";
+            return Err(ServiceError::missing("claim.worker", hint));
+        }
+        check_length("claim.worker", &claim.worker, MAX_WORKER_BYTES)?;
+        let ttl = match claim.ttl {
+            None => DEFAULT_TTL,
+            Some(ttl) => {
+                let read = Duration::try_from(ttl).ok();
+                let read = read.filter(|ttl| (MIN_TTL..=MAX_TTL).contains(ttl));
+                read.ok_or_else(|| {
+                    ServiceError::invalid("claim.ttl", format!("{ttl}"), "5 s to 1 h")
+                })?
+            }
+        };
+        Ok(ClaimRequest {
+            holder: ClaimHolder {
+                client: client.reporter.clone(),
+                worker: claim.worker,
+            },
+            for_itself: self.decides_for_itself(client)?,
+            ttl,
+            renew: claim.renew,
+            give_back: claim.give_back,
+        })
+    }
+
+    fn read_proposal(
+        &self,
+        proposal: Proposal,
+        subject: &DecisionSubject,
+        client: &Client,
+        record: &CallRecord,
+    ) -> Result<DecisionProposal, ServiceError> {
+        let basis = read_basis(proposal.evidence.unwrap_or_default())?;
+        let for_itself = self.decides_for_itself(client)?;
+        if proposal.supersede > 0 {
+            // The audit log has a line about refused ones, too.
+            record_change(record, subject, proposal.supersede.saturating_add(1));
+            check_scope(client, Scope::Admin)?;
+        }
+        Ok(DecisionProposal {
+            subject: subject.clone(),
+            for_itself,
+            reporter: client.reporter.clone(),
+            supersede: proposal.supersede,
+            value: proposal.value.into(),
+            basis,
+            decided_at: clock::seconds().unwrap_or_default(),
+        })
+    }
+}
+
+/// Looks up a decision and, if there is none, makes or ends a claim.
+async fn claim_unless_decided(
+    store: &MeasurementStore,
+    lookup: &DecisionLookup,
+    claim: ClaimRequest,
+) -> Result<(DecisionView, Option<ClaimState>), StoreError> {
+    let view = store.decision(lookup).await?;
+    if view.decision.is_some() {
+        return Ok((view, None));
+    }
+    let state = store.claim(&lookup.subject, &claim).await?;
+    if state != ClaimState::Granted {
+        return Ok((view, Some(state)));
+    }
+    // Another worker may have proposed in between, which ends its claim: the key would be tuned twice.
+    let view = store.decision(lookup).await?;
+    if view.decision.is_some() {
+        let give_back = ClaimRequest {
+            give_back: true,
+            ..claim
+        };
+        store.claim(&lookup.subject, &give_back).await?;
+    }
+    Ok((view, Some(state)))
+}
+
+/// Stores a decision, or returns the one that is stored.
+async fn propose(
+    store: &MeasurementStore,
+    lookup: DecisionLookup,
+    proposal: DecisionProposal,
+    record: &CallRecord,
+) -> Result<DecisionView, StoreError> {
+    // Whoever has tuned takes what is stored, however young it is.
+    let lookup = DecisionLookup {
+        strict: false,
+        snapshot: if proposal.supersede > 0 {
+            0
+        } else {
+            lookup.snapshot
+        },
+        ..lookup
+    };
+    if proposal.supersede == 0 {
+        // The common case of all but the first costs no write.
+        let view = store.decision(&lookup).await?;
+        if view.decision.is_some() {
+            return Ok(view);
+        }
+    }
+    match store.propose(proposal).await? {
+        Some(decision) => {
+            record_change(record, &lookup.subject, decision.generation);
+            Ok(DecisionView {
+                snapshot: decision.snapshot,
+                decision: Some(decision),
+                ..DecisionView::default()
+            })
+        }
+        None => store.decision(&lookup).await,
+    }
+}
+
+/// Records for the audit log what a call decides.
+fn record_change(record: &CallRecord, subject: &DecisionSubject, generation: u64) {
+    let DecisionSubject {
+        namespace,
+        key,
+        target,
+    } = subject;
+    let key = match std::str::from_utf8(key) {
+        Ok(text) => text.to_owned(),
+        Err(_) => key.iter().map(|byte| format!("{byte:02x}")).collect(),
+    };
+    record.changes(|change| {
+        change.decision = Some(format!("{namespace} {key}"));
+        change.target = Some(target.clone());
+        change.version = Some(generation);
+    });
+}
+
+fn read_subject(key: v1::DecisionKey) -> Result<DecisionSubject, ServiceError> {
+    if key.key.is_empty() {
+        let hint = "send the tuner's key of what is tuned, or a graph hash";
+        return Err(ServiceError::missing("key.key", hint));
+    }
+    check_key("key.key", &key.key)?;
+    let target = read_target("key.target", &key.target)?;
+    check_target("key.target", &target)?;
+    Ok(DecisionSubject {
+        namespace: key.namespace,
+        key: key.key.into(),
+        target,
+    })
+}
+
+fn check_key(field: &'static str, key: &[u8]) -> Result<(), ServiceError> {
+    if key.len() <= MAX_KEY_BYTES {
+        return Ok(());
+    }
+    let found = format!("{} bytes long", key.len());
+    let expected = format!("at most {MAX_KEY_BYTES} bytes");
+    Err(ServiceError::invalid(field, found, expected))
+}
+
+/// Reads a target in parts.
+fn read_target(field: &'static str, target: &str) -> Result<String, ServiceError> {
+    check_length(field, target, MAX_TARGET_BYTES)?;
+    canonical_target(target).map_err(|fault| match fault {
+        TargetFault::Twice(name) => {
+            let found = format!("a text with two parts `{name}`");
+            ServiceError::invalid(field, found, "each part once")
+        }
+        TargetFault::Unnamed(part) => {
+            let found = format!("a text with the part `{part}`");
+            ServiceError::invalid(field, found, "NAME=VALUE for each part, separated by `;`")
+        }
+    })
+}
+
+fn read_basis(evidence: DecisionEvidence) -> Result<DecisionBasis, ServiceError> {
+    let ranges = [
+        ("propose.evidence.seconds", evidence.seconds, MAX_SECONDS),
+        ("propose.evidence.tie_band", evidence.tie_band, 1.0),
+    ];
+    for (field, found, most) in ranges {
+        if !(0.0..=most).contains(&found) {
+            let expected = format!("a number from 0 to {most}");
+            return Err(ServiceError::invalid(field, found.to_string(), expected));
+        }
+    }
+    check_length(
+        "propose.evidence.machine",
+        &evidence.machine,
+        MAX_MACHINE_BYTES,
+    )?;
+    Ok(DecisionBasis {
+        seconds: evidence.seconds,
+        runs: evidence.runs,
+        measured_configs: evidence.measured_configs,
+        tie_band: evidence.tie_band,
+        machine: evidence.machine,
+    })
+}
+
+fn held(since: Duration) -> Held {
+    let [least, most] = RETRY_AFTER;
+    Held {
+        retry_after: written((since / HELD_FRACTION).clamp(least, most)),
+        since: written(since),
+    }
+}
+
+fn written(duration: Duration) -> Option<prost_types::Duration> {
+    prost_types::Duration::try_from(duration).ok()
+}
+
+/// Writes a decision for a client.
+fn message(decision: StoredDecision, client: &Client) -> v1::Decision {
+    let basis = decision.basis;
+    let is_shown = client.is_admin || decision.reporter == client.reporter.name();
+    v1::Decision {
+        key: Some(v1::DecisionKey {
+            namespace: decision.namespace,
+            key: decision.key.into(),
+            target: decision.target,
+        }),
+        generation: decision.generation,
+        snapshot: decision.snapshot,
+        value: decision.value.into(),
+        evidence: Some(DecisionEvidence {
+            seconds: basis.seconds,
+            runs: basis.runs,
+            measured_configs: basis.measured_configs,
+            tie_band: basis.tie_band,
+            machine: basis.machine,
+        }),
+        // A reporter is a token's name or an address, which other clients must not learn.
+        reporter: if is_shown {
+            decision.reporter
+        } else {
+            String::new()
+        },
+        decided_at: decision.decided_at,
+    }
+}

@@ -1,0 +1,403 @@
+//! The rules of decisions as a model whose every state is looked at, and the store of a file driven with the same steps.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use fastrand::Rng;
+
+use super::{
+    DecisionBasis, DecisionFilter, DecisionLookup, DecisionProposal, DecisionSubject,
+    MeasurementFilter, MeasurementStore, Reporter, StoreError, StoredDecision, decision::chosen,
+};
+use crate::metrics::Metrics;
+
+/// A job: a leader reads a snapshot, and two ranks read two keys at any time, while others decide and supersede. The first key
+/// was decided before.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct JobState {
+    /// Key, generation and snapshot of each decision.
+    made: Vec<(u8, u64, u64)>,
+    /// The snapshot of the job.
+    snapshot: Option<u64>,
+    /// Rank, key and generation of each read; 0 if the key is unknown.
+    reads: Vec<(u8, u8, u64)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum JobStep {
+    Snapshot,
+    /// The first decision of a key, or one that supersedes the latest.
+    Decide(u8),
+    Read(u8, u8),
+}
+
+/// Which decision answers a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AnswerRule {
+    Latest,
+    UpToSnapshot,
+    Strict,
+}
+
+const KEYS: [u8; 2] = [0, 1];
+const MAX_GENERATION: u64 = 3;
+
+impl JobState {
+    fn start() -> Self {
+        Self {
+            made: vec![(0, 1, 1)],
+            snapshot: None,
+            reads: Vec::new(),
+        }
+    }
+
+    fn latest(&self) -> u64 {
+        self.made.len() as u64
+    }
+
+    fn generation(&self, key: u8) -> u64 {
+        self.made.iter().filter(|(of, ..)| *of == key).count() as u64
+    }
+
+    /// The generation that a rule answers; 0 for none.
+    fn answer(&self, key: u8, rule: AnswerRule) -> u64 {
+        let of_key = self.made.iter().rev().filter(|(of, ..)| *of == key);
+        let newest_first = of_key.map(|&(_, generation, made)| (made, generation));
+        let snapshot = match rule {
+            AnswerRule::Latest => 0,
+            AnswerRule::UpToSnapshot | AnswerRule::Strict => self.snapshot.unwrap(),
+        };
+        chosen(newest_first, snapshot, rule == AnswerRule::Strict).unwrap_or(0)
+    }
+
+    /// The steps that may come next. `unknown_counts` says whether ranks also read keys that nobody decided, and take that for an
+    /// answer.
+    fn steps(&self, unknown_counts: bool) -> Vec<JobStep> {
+        let mut steps = Vec::new();
+        if self.snapshot.is_none() {
+            steps.push(JobStep::Snapshot);
+        }
+        for key in KEYS {
+            if self.generation(key) < MAX_GENERATION {
+                steps.push(JobStep::Decide(key));
+            }
+            for rank in [0, 1] {
+                let is_read = |&(by, of, _): &(u8, u8, u64)| (by, of) == (rank, key);
+                let is_known = unknown_counts || self.generation(key) > 0;
+                if self.snapshot.is_some() && is_known && !self.reads.iter().any(is_read) {
+                    steps.push(JobStep::Read(rank, key));
+                }
+            }
+        }
+        steps
+    }
+
+    fn after(&self, step: JobStep, rule: AnswerRule) -> Self {
+        let mut next = self.clone();
+        match step {
+            JobStep::Snapshot => next.snapshot = Some(self.latest()),
+            JobStep::Decide(key) => {
+                let decision = (key, self.generation(key) + 1, self.latest() + 1);
+                next.made.push(decision);
+            }
+            JobStep::Read(rank, key) => next.reads.push((rank, key, self.answer(key, rule))),
+        }
+        next
+    }
+
+    /// Whether all ranks read the same of each key.
+    fn agrees(&self) -> bool {
+        let mut read = HashMap::new();
+        self.reads
+            .iter()
+            .all(|(_, key, generation)| read.entry(key).or_insert(generation) == &generation)
+    }
+}
+
+/// Looks at every state that a rule leads to. Returns their number, and whether all ranks agree in each.
+fn check(rule: AnswerRule, unknown_counts: bool) -> (usize, bool) {
+    let mut seen = HashSet::from([JobState::start()]);
+    let mut waiting = VecDeque::from([JobState::start()]);
+    let mut holds = true;
+    while let Some(state) = waiting.pop_front() {
+        holds &= state.agrees();
+        for step in state.steps(unknown_counts) {
+            let next = state.after(step, rule);
+            if seen.insert(next.clone()) {
+                waiting.push_back(next);
+            }
+        }
+    }
+    (seen.len(), holds)
+}
+
+#[test]
+fn ranks_with_one_snapshot_agree_in_every_state_and_those_that_read_the_latest_do_not() {
+    assert!(!check(AnswerRule::Latest, false).1);
+    assert_eq!(check(AnswerRule::UpToSnapshot, false), (9_749, true));
+    // Only a strict lookup answers the same once nobody has decided yet, too.
+    assert!(!check(AnswerRule::UpToSnapshot, true).1);
+    assert_eq!(check(AnswerRule::Strict, true), (10_109, true));
+}
+
+fn reporter(name: &str) -> Reporter {
+    Reporter::named(name).unwrap()
+}
+
+fn subject(key: u8, target: &str) -> DecisionSubject {
+    DecisionSubject {
+        namespace: "space".to_owned(),
+        key: vec![key],
+        target: target.to_owned(),
+    }
+}
+
+fn proposal(key: u8, supersede: u64, value: &str) -> DecisionProposal {
+    DecisionProposal {
+        subject: subject(key, TARGET),
+        for_itself: false,
+        reporter: reporter("ci"),
+        supersede,
+        value: value.as_bytes().to_vec(),
+        basis: DecisionBasis::default(),
+        decided_at: 1_000,
+    }
+}
+
+fn lookup(key: u8, snapshot: u64, strict: bool) -> DecisionLookup {
+    DecisionLookup {
+        subject: subject(key, TARGET),
+        client: reporter("reader"),
+        snapshot,
+        strict,
+        with_near: true,
+    }
+}
+
+async fn all(store: &MeasurementStore, client: &str) -> Vec<StoredDecision> {
+    let all = DecisionFilter {
+        subject: DecisionSubject {
+            namespace: String::new(),
+            key: Vec::new(),
+            target: String::new(),
+        },
+        client: reporter(client),
+        all_generations: true,
+        after: 0,
+    };
+    store.decisions(&all, 10_000).await.unwrap().decisions
+}
+
+const TARGET: &str = "device=a;triton=3.9.0";
+
+/// A store in a folder of its own, which can be opened again as after a kill.
+struct Restarted {
+    folder: tempfile::TempDir,
+    store: Option<MeasurementStore>,
+}
+
+impl Restarted {
+    fn new() -> Self {
+        let mut new = Self {
+            folder: tempfile::tempdir().unwrap(),
+            store: None,
+        };
+        new.restart();
+        new
+    }
+
+    /// Opens the file again, without closing it.
+    fn restart(&mut self) {
+        self.store = None;
+        let path = self.folder.path().join("measurements");
+        // The writer ends a moment after its store.
+        let opened = std::iter::repeat_with(|| {
+            MeasurementStore::open(&path, 1 << 20, Metrics::default().store)
+        });
+        self.store = opened.flatten().next();
+    }
+
+    fn store(&self) -> &MeasurementStore {
+        self.store.as_ref().unwrap()
+    }
+}
+
+#[tokio::test]
+async fn the_store_answers_as_the_model_does_across_restarts() {
+    let mut random = Rng::with_seed(62);
+    for walk in 0..30 {
+        let (rule, strict) = match walk % 2 {
+            0 => (AnswerRule::UpToSnapshot, false),
+            _ => (AnswerRule::Strict, true),
+        };
+        let mut state = JobState::start();
+        let mut restarted = Restarted::new();
+        let value = |key: u8, generation: u64| format!("{{\"{key}\": {generation}}}");
+        let first = restarted.store().propose(proposal(0, 0, &value(0, 1)));
+        assert!(first.await.unwrap().is_some());
+        while let Some(step) = random.choice(state.steps(strict)) {
+            match step {
+                JobStep::Snapshot => {
+                    let view = restarted.store().decision(&lookup(0, 0, false)).await;
+                    assert_eq!(view.unwrap().snapshot, state.latest());
+                }
+                JobStep::Decide(key) => {
+                    let latest = state.generation(key);
+                    let new = proposal(key, latest, &value(key, latest + 1));
+                    let made = restarted
+                        .store()
+                        .propose(new.clone())
+                        .await
+                        .unwrap()
+                        .unwrap();
+                    assert_eq!(made.generation, latest + 1);
+                    // Sent again, and by somebody who was late.
+                    assert_eq!(restarted.store().propose(new).await, Ok(None));
+                    let late = restarted.store().propose(proposal(key, 0, "{}")).await;
+                    assert_eq!(late, Ok(None));
+                }
+                JobStep::Read(_, key) => {
+                    let before = all(restarted.store(), "reader").await;
+                    let asked = lookup(key, state.snapshot.unwrap(), strict);
+                    let view = restarted.store().decision(&asked).await.unwrap();
+                    let expected = match state.answer(key, rule) {
+                        0 => None,
+                        generation => Some(value(key, generation).into_bytes()),
+                    };
+                    assert_eq!(view.decision.map(|decision| decision.value), expected);
+                    assert_eq!(all(restarted.store(), "reader").await, before);
+                }
+            }
+            state = state.after(step, rule);
+            if random.u8(..4) == 0 {
+                restarted.restart();
+            }
+            let kept = all(restarted.store(), "reader").await;
+            let kept: Vec<(u8, u64, u64)> = kept
+                .iter()
+                .map(|made| (made.key[0], made.generation, made.snapshot))
+                .collect();
+            assert_eq!(kept, state.made, "what was acknowledged is kept");
+        }
+        assert!(state.agrees());
+    }
+}
+
+#[tokio::test]
+async fn another_target_has_candidates_and_never_the_answer() {
+    let restarted = Restarted::new();
+    let store = restarted.store();
+    for target in ["device=a;triton=3.8.0", "device=b;triton=3.9.0", "a board"] {
+        let mut other = proposal(0, 0, "{}");
+        other.subject = subject(0, target);
+        store.propose(other).await.unwrap();
+    }
+    store.propose(proposal(1, 0, "{}")).await.unwrap();
+    let view = store.decision(&lookup(0, 0, false)).await.unwrap();
+    assert_eq!(view.decision, None);
+    let targets: Vec<&str> = view.near.iter().map(|near| &*near.target).collect();
+    assert_eq!(targets, ["device=a;triton=3.8.0"]);
+}
+
+#[tokio::test]
+async fn what_a_client_decides_for_itself_answers_it_alone_and_for_ever() {
+    let restarted = Restarted::new();
+    let store = restarted.store();
+    let own = DecisionProposal {
+        for_itself: true,
+        reporter: reporter("reader"),
+        ..proposal(0, 0, "\"own\"")
+    };
+    let made = store.propose(own.clone()).await.unwrap().unwrap();
+    store
+        .propose(proposal(0, 0, "\"for all\""))
+        .await
+        .unwrap()
+        .unwrap();
+    let of = async |client: &str| {
+        let asked = DecisionLookup {
+            client: reporter(client),
+            ..lookup(0, 0, false)
+        };
+        store
+            .decision(&asked)
+            .await
+            .unwrap()
+            .decision
+            .unwrap()
+            .value
+    };
+    assert_eq!(of("reader").await, b"\"own\"");
+    assert_eq!(of("other").await, b"\"for all\"");
+    assert_eq!(store.propose(own).await, Ok(None));
+    assert_eq!(all(store, "other").await.len(), 1);
+    assert!(all(store, "reader").await.contains(&made));
+    // Where everybody has an answer, it is this client's, too.
+    store
+        .propose(proposal(1, 0, "\"for all\""))
+        .await
+        .unwrap()
+        .unwrap();
+    let late = DecisionProposal {
+        for_itself: true,
+        reporter: reporter("reader"),
+        ..proposal(1, 0, "\"own\"")
+    };
+    assert_eq!(store.propose(late).await, Ok(None));
+}
+
+#[tokio::test]
+async fn a_decision_supersedes_the_latest_generation_alone_and_deletion_leaves_it() {
+    let restarted = Restarted::new();
+    let store = restarted.store();
+    let wrong = |found, latest| Err(StoreError::OtherGeneration { found, latest });
+    assert_eq!(store.propose(proposal(0, 1, "{}")).await, wrong(1, 0));
+    for generation in 0..3 {
+        let made = store.propose(proposal(0, generation, &generation.to_string()));
+        assert_eq!(made.await.unwrap().unwrap().snapshot, generation + 1);
+    }
+    assert_eq!(store.propose(proposal(0, 1, "{}")).await, wrong(1, 3));
+    assert_eq!(
+        store
+            .propose(proposal(0, 3, "3"))
+            .await
+            .unwrap()
+            .unwrap()
+            .generation,
+        4
+    );
+    store.delete(&MeasurementFilter::default()).await.unwrap();
+    assert_eq!(all(store, "ci").await.len(), 4);
+    let ahead = store.decision(&lookup(0, 5, false)).await;
+    assert_eq!(
+        ahead,
+        Err(StoreError::UnknownSnapshot {
+            found: 5,
+            latest: 4
+        })
+    );
+    let latest = DecisionFilter {
+        subject: subject(0, TARGET),
+        client: reporter("ci"),
+        all_generations: false,
+        after: 0,
+    };
+    let listed = store.decisions(&latest, 1).await.unwrap();
+    assert_eq!(listed.decisions[0].generation, 4);
+    let none = DecisionFilter { after: 4, ..latest };
+    assert_eq!(store.decisions(&none, 1).await.unwrap().decisions, []);
+}
+
+#[tokio::test]
+async fn decisions_count_in_the_size_of_the_store() {
+    let restarted = Restarted::new();
+    let store = restarted.store();
+    let value = format!("\"{}\"", "a".repeat(60_000));
+    let mut full = None;
+    for key in 0..30 {
+        full = full.or(store.propose(proposal(key, 0, &value)).await.err());
+    }
+    assert!(
+        matches!(full, Some(StoreError::ShareFull { .. })),
+        "{full:?}"
+    );
+}

@@ -1,0 +1,351 @@
+//! Decisions, and claims with the clock of the database, so that they hold for all servers and survive each.
+
+use std::time::Duration;
+
+use prost::Message as _;
+use tokio_postgres::{Client, IsolationLevel, Row, Transaction, types::ToSql};
+
+use super::{
+    PostgresStore,
+    link::{LinkError, Totals, within},
+    read::number,
+    write::ADD_TO_REPORTER,
+};
+use crate::store::{
+    ClaimRequest, ClaimState, DecisionFilter, DecisionLookup, DecisionPage, DecisionProposal,
+    DecisionView, StoreError, StoredDecision,
+    claims::MAX_CLAIMS,
+    decision::{MAX_NEAR_BYTES, MAX_NEAR_SCANNED, chosen, similar},
+    measurement::MAX_PAGE_BYTES,
+    report::Room,
+};
+
+/// The number of the latest decision; 0 without one.
+pub(super) const SNAPSHOT: &str = "SELECT coalesce(max(snapshot), 0) FROM hlorank_decisions";
+
+const GENERATIONS: &str = "
+    SELECT snapshot FROM hlorank_decisions
+    WHERE namespace = $1 AND audience = $2 AND key = $3 AND target = $4 ORDER BY generation DESC";
+
+/// The latest generations of a key on every target.
+const TARGETS: &str = "
+    SELECT snapshot, target FROM hlorank_decisions
+    WHERE namespace = $1 AND audience = $2 AND key = $3 ORDER BY target DESC, generation DESC LIMIT $4";
+
+const LATEST: &str = "
+    SELECT record FROM hlorank_decisions
+    WHERE namespace = $1 AND audience = $2 AND key = $3 AND target = $4 ORDER BY generation DESC LIMIT 1";
+
+const RECORD: &str = "SELECT record FROM hlorank_decisions WHERE snapshot = $1";
+
+/// Records after a snapshot, as many as fit into a page, and the number of those that would do without that limit. Empty names
+/// stand for all.
+const PAGE: &str = "
+    SELECT record, snapshot, available FROM (
+        SELECT record, snapshot, count(*) OVER () AS available,
+            sum(length(record)) OVER (ORDER BY snapshot) - length(record) AS before
+        FROM (
+            SELECT record, snapshot FROM hlorank_decisions AS decision
+            WHERE snapshot > $1 AND ($2 = '' OR namespace = $2) AND (audience = '' OR audience = $3)
+                AND ($4 = ''::bytea OR key = $4) AND ($5 = ''::bytea OR target = $5)
+                AND ($6 OR NOT EXISTS (
+                    SELECT FROM hlorank_decisions AS next
+                    WHERE next.namespace = decision.namespace AND next.audience = decision.audience
+                        AND next.key = decision.key AND next.target = decision.target
+                        AND next.generation = decision.generation + 1
+                ))
+            ORDER BY snapshot LIMIT $7
+        ) AS listed
+    ) AS summed
+    WHERE before < $8 ORDER BY snapshot";
+
+const INSERT: &str = "
+    INSERT INTO hlorank_decisions (namespace, audience, key, target, generation, snapshot, record)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)";
+
+const EXPIRE_CLAIMS: &str = "DELETE FROM hlorank_claims WHERE until <= clock_timestamp()";
+
+/// Makes the claim of a key for some seconds, if its client has fewer others than the limit.
+const CLAIM: &str = "
+    INSERT INTO hlorank_claims (key, client, worker, since, until)
+    SELECT $1::bytea, $2::bytea, $3::bytea, clock_timestamp(), clock_timestamp() + $4::float8 * interval '1 second'
+    WHERE (SELECT count(*) FROM hlorank_claims WHERE client = $2 AND key <> $1) < $5::bigint
+    ON CONFLICT (key) DO UPDATE SET until = excluded.until
+        WHERE hlorank_claims.client = excluded.client AND hlorank_claims.worker = excluded.worker";
+
+const GIVE_BACK: &str = "DELETE FROM hlorank_claims WHERE key = $1 AND client = $2 AND worker = $3";
+
+const CLAIMED_FOR: &str = "
+    SELECT extract(epoch FROM clock_timestamp() - since)::float8 FROM hlorank_claims WHERE key = $1";
+
+const CLAIMS: &str = "SELECT count(*) FROM hlorank_claims WHERE client = $1";
+
+const END_CLAIM: &str = "DELETE FROM hlorank_claims WHERE key = $1";
+
+impl PostgresStore {
+    /// Looks up a decision.
+    pub(crate) async fn decision(
+        &self,
+        lookup: &DecisionLookup,
+    ) -> Result<DecisionView, StoreError> {
+        let mut client = self.reader.client().await?;
+        within(look_up(&mut client, lookup)).await?
+    }
+
+    /// Makes or ends a claim.
+    pub(crate) async fn claim(
+        &self,
+        key: &[u8],
+        request: &ClaimRequest,
+    ) -> Result<ClaimState, StoreError> {
+        let client = self.writer.client().await?;
+        within(claim(&client, key, request)).await?
+    }
+
+    /// Stores a decision, and returns it once it is on disk; nothing if another one answers.
+    pub(crate) async fn propose(
+        &self,
+        proposal: DecisionProposal,
+        claim: &[u8],
+    ) -> Result<Option<StoredDecision>, StoreError> {
+        let mut client = self.writer.client().await?;
+        let made = within(decide(&mut client, proposal, claim, self.limit)).await?;
+        drop(client);
+        self.sample().await;
+        made
+    }
+
+    /// Reads at most `count` of the chosen decisions.
+    pub(crate) async fn decisions(
+        &self,
+        chosen: &DecisionFilter,
+        count: usize,
+    ) -> Result<DecisionPage, StoreError> {
+        let mut client = self.reader.client().await?;
+        within(list(&mut client, chosen, count)).await?
+    }
+}
+
+/// Begins a transaction whose statements all see the same decisions.
+async fn begin_read(client: &mut Client) -> Result<Transaction<'_>, LinkError> {
+    let begin = client
+        .build_transaction()
+        .isolation_level(IsolationLevel::RepeatableRead)
+        .read_only(true);
+    Ok(begin.start().await?)
+}
+
+async fn look_up(
+    client: &mut Client,
+    lookup: &DecisionLookup,
+) -> Result<Result<DecisionView, StoreError>, LinkError> {
+    let DecisionLookup {
+        subject,
+        snapshot,
+        strict,
+        ..
+    } = lookup;
+    let (key, target) = (&subject.key, subject.target.as_bytes());
+    let transaction = begin_read(client).await?;
+    let latest = transaction.query_one(SNAPSHOT, &[]).await?;
+    let mut found = Vec::new();
+    for audience in lookup.audiences().map(str::as_bytes) {
+        let values: [&(dyn ToSql + Sync); 4] = [&subject.namespace, &audience, key, &target];
+        let rows = transaction.query(GENERATIONS, &values).await?;
+        let made = rows.iter().map(|row| (snapshot_of(row), snapshot_of(row)));
+        found.extend(chosen(made, *snapshot, *strict));
+        if !found.is_empty() {
+            break;
+        }
+    }
+    let is_decided = !found.is_empty();
+    if !is_decided && lookup.with_near {
+        for audience in lookup.audiences().map(str::as_bytes) {
+            let some = number(MAX_NEAR_SCANNED);
+            let values: [&(dyn ToSql + Sync); 4] = [&subject.namespace, &audience, key, &some];
+            let rows = transaction.query(TARGETS, &values).await?;
+            let targets = rows.iter().filter_map(|row| {
+                let target = std::str::from_utf8(row.get("target")).ok()?;
+                Some((target, snapshot_of(row)))
+            });
+            found.extend(similar(subject, *snapshot, targets));
+        }
+    }
+    let mut decisions = Vec::new();
+    let mut bytes = 0;
+    for made in found {
+        let row = transaction.query_one(RECORD, &[&signed(made)]).await?;
+        let Some(decision) = decision_of(&row) else {
+            return Ok(Err(unreadable()));
+        };
+        bytes += decision.value.len();
+        if bytes > MAX_NEAR_BYTES {
+            break;
+        }
+        decisions.push(decision);
+    }
+    let mut view = DecisionView {
+        snapshot: latest.get::<_, i64>(0).unsigned_abs(),
+        ..DecisionView::default()
+    };
+    if is_decided {
+        view.decision = decisions.pop();
+    } else {
+        view.near = decisions;
+    }
+    Ok(Ok(view))
+}
+
+async fn list(
+    client: &mut Client,
+    chosen: &DecisionFilter,
+    count: usize,
+) -> Result<Result<DecisionPage, StoreError>, LinkError> {
+    let subject = &chosen.subject;
+    let transaction = begin_read(client).await?;
+    let snapshot = transaction.query_one(SNAPSHOT, &[]).await?;
+    let values: [&(dyn ToSql + Sync); 8] = [
+        &signed(chosen.after),
+        &subject.namespace,
+        &chosen.client.name().as_bytes(),
+        &subject.key,
+        &subject.target.as_bytes(),
+        &chosen.all_generations,
+        // One more than asked for shows whether there are more.
+        &number(count.saturating_add(1)),
+        &number(MAX_PAGE_BYTES),
+    ];
+    let rows = transaction.query(PAGE, &values).await?;
+    let some = &rows[..rows.len().min(count)];
+    let available = rows.first().map_or(0, |row| row.get::<_, i64>("available"));
+    let has_more = available > number(some.len());
+    let decisions: Option<Vec<StoredDecision>> = some.iter().map(decision_of).collect();
+    Ok(decisions
+        .ok_or_else(unreadable)
+        .map(|decisions| DecisionPage {
+            decisions,
+            next: some.last().filter(|_| has_more).map(snapshot_of),
+            snapshot: snapshot.get::<_, i64>(0).unsigned_abs(),
+        }))
+}
+
+/// Decides in one transaction. The totals are locked first, so that the decisions of all servers come one after the other.
+async fn decide(
+    client: &mut Client,
+    proposal: DecisionProposal,
+    claim: &[u8],
+    limit: u64,
+) -> Result<Result<Option<StoredDecision>, StoreError>, LinkError> {
+    let transaction = client.transaction().await?;
+    let totals = Totals::lock(&transaction).await?;
+    let reporter = proposal.reporter.clone();
+    let subject = &proposal.subject;
+    let mut latest = None;
+    for audience in proposal.audiences().map(str::as_bytes) {
+        let target = subject.target.as_bytes();
+        let values: [&(dyn ToSql + Sync); 4] =
+            [&subject.namespace, &audience, &subject.key, &target];
+        if let Some(row) = transaction.query_opt(LATEST, &values).await? {
+            let Some(decision) = decision_of(&row) else {
+                return Ok(Err(unreadable()));
+            };
+            latest = Some(decision);
+            break;
+        }
+    }
+    let snapshot = transaction.query_one(SNAPSHOT, &[]).await?;
+    let decided = proposal.after(latest.as_ref(), snapshot.get::<_, i64>(0).unsigned_abs());
+    let decision = match decided {
+        Ok(Some(decision)) => decision,
+        other => return Ok(other),
+    };
+    let name = reporter.name().as_bytes();
+    let of_reporter = "SELECT bytes FROM hlorank_reporters WHERE reporter = $1";
+    let of_reporter = transaction.query_opt(of_reporter, &[&name]).await?;
+    let bytes = decision.bytes();
+    let room = Room {
+        limit,
+        held: totals.bytes.unsigned_abs(),
+        of_reporter: of_reporter
+            .map_or(0, |row| row.get::<_, i64>(0))
+            .unsigned_abs(),
+    };
+    if let Err(full) = room.check(&reporter, bytes) {
+        return Ok(Err(full));
+    }
+    let values: [&(dyn ToSql + Sync); 7] = [
+        &decision.namespace,
+        &decision.audience.as_bytes(),
+        &decision.key,
+        &decision.target.as_bytes(),
+        &signed(decision.generation),
+        &signed(decision.snapshot),
+        &decision.encode_to_vec(),
+    ];
+    transaction.execute(INSERT, &values).await?;
+    let totals = Totals {
+        bytes: totals.bytes + signed(bytes),
+        ..totals
+    };
+    totals.write(&transaction).await?;
+    transaction
+        .execute(ADD_TO_REPORTER, &[&name, &signed(bytes)])
+        .await?;
+    transaction.execute(END_CLAIM, &[&claim]).await?;
+    transaction.commit().await?;
+    Ok(Ok(Some(decision)))
+}
+
+async fn claim(
+    client: &Client,
+    key: &[u8],
+    request: &ClaimRequest,
+) -> Result<Result<ClaimState, StoreError>, LinkError> {
+    let name = request.holder.client.name().as_bytes();
+    let worker = request.holder.worker.as_bytes();
+    client.execute(EXPIRE_CLAIMS, &[]).await?;
+    let is_made = if request.give_back {
+        client.execute(GIVE_BACK, &[&key, &name, &worker]).await?;
+        false
+    } else {
+        let seconds = request.ttl.as_secs_f64();
+        let values: [&(dyn ToSql + Sync); 5] =
+            [&key, &name, &worker, &seconds, &number(MAX_CLAIMS)];
+        client.execute(CLAIM, &values).await? > 0
+    };
+    if is_made {
+        return Ok(Ok(ClaimState::Granted));
+    }
+    let held = client.query_opt(CLAIMED_FOR, &[&key]).await?;
+    let since = held.map(|row| row.get::<_, f64>(0).max(0.0));
+    Ok(match since {
+        Some(since) => Ok(ClaimState::Held(Duration::from_secs_f64(since))),
+        None if request.give_back => Ok(ClaimState::Free),
+        None => {
+            let claims: i64 = client.query_one(CLAIMS, &[&name]).await?.get(0);
+            if claims < number(MAX_CLAIMS) {
+                // Another claim ended meanwhile.
+                Ok(ClaimState::Held(Duration::ZERO))
+            } else {
+                Err(StoreError::TooManyClaims)
+            }
+        }
+    })
+}
+
+fn snapshot_of(row: &Row) -> u64 {
+    row.get::<_, i64>("snapshot").unsigned_abs()
+}
+
+fn decision_of(row: &Row) -> Option<StoredDecision> {
+    StoredDecision::decode(row.get::<_, &[u8]>("record")).ok()
+}
+
+/// A number as the database takes it.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn unreadable() -> StoreError {
+    StoreError::Failed("a decision of the database is unreadable".to_owned())
+}
