@@ -1,7 +1,7 @@
 //! `hlorank decisions`: shows which configurations everybody uses, writes them to a file, and replaces them.
 
 use std::{
-    fmt::{self, Display, Formatter, Write as _},
+    fmt::{self, Display, Formatter},
     fs, io,
     path::PathBuf,
 };
@@ -192,15 +192,10 @@ const HEX: &str = "hex:";
 
 impl List {
     async fn run(self, format: Format) -> Result<(), CommandError> {
+        let request = self.chosen.request();
         let list = async |client: &Client| {
-            let mut decisions = Vec::new();
-            each(client, self.chosen.request(), |decision| {
-                decisions.push(DecisionReport::new(decision));
-                Ok(())
-            })
-            .await?;
             Ok(DecisionsReport {
-                decisions,
+                decisions: listed(client, request.clone()).await?,
                 with_values: false,
             })
         };
@@ -218,12 +213,7 @@ impl Show {
             ..ListDecisionsRequest::default()
         };
         let show = async |client: &Client| {
-            let mut decisions = Vec::new();
-            each(client, request.clone(), |decision| {
-                decisions.push(DecisionReport::new(decision));
-                Ok(())
-            })
-            .await?;
+            let mut decisions = listed(client, request.clone()).await?;
             // The current one comes first.
             decisions.reverse();
             Ok(DecisionsReport {
@@ -258,12 +248,12 @@ impl Supersede {
             ..DecideRequest::default()
         };
         let decided = self.server.connect().await?.decide(&request).await?;
-        let decision = match decided.outcome {
+        let decisions = match decided.outcome {
             Some(Outcome::Decided(decision)) => vec![DecisionReport::new(decision)],
             _ => Vec::new(),
         };
         Ok(format.print(&DecisionsReport {
-            decisions: decision,
+            decisions,
             with_values: true,
         })?)
     }
@@ -273,13 +263,11 @@ impl Export {
     async fn run(self) -> Result<(), CommandError> {
         let client = self.server.connect().await?;
         let mut lines = String::new();
-        each(&client, self.chosen.request(), |decision| {
-            let line = serde_json::to_string(&DecisionReport::new(decision))?;
+        for decision in listed(&client, self.chosen.request()).await? {
+            let line = serde_json::to_string(&decision).map_err(io::Error::from)?;
             lines += &escaped(&line);
             lines.push('\n');
-            Ok(())
-        })
-        .await?;
+        }
         match self.out {
             Some(path) => fs::write(&path, lines).map_err(|source| CommandError::WrittenFile {
                 path: path.display().to_string(),
@@ -303,17 +291,17 @@ impl Chosen {
     }
 }
 
-/// Does something with each decision that a server lists, page by page.
-async fn each(
+/// Returns all decisions that a server lists, page by page.
+async fn listed(
     client: &Client,
     mut request: ListDecisionsRequest,
-    mut work: impl FnMut(Decision) -> Result<(), io::Error>,
-) -> Result<(), CommandError> {
+) -> Result<Vec<DecisionReport>, CommandError> {
+    let mut decisions = Vec::new();
     loop {
         let page = client.list_decisions(&request).await?;
-        page.decisions.into_iter().try_for_each(&mut work)?;
+        decisions.extend(page.decisions.into_iter().map(DecisionReport::new));
         if page.next_page_token.is_empty() {
-            return Ok(());
+            return Ok(decisions);
         }
         request.page_token = page.next_page_token;
     }
@@ -357,11 +345,8 @@ fn text_of(bytes: &[u8]) -> String {
     {
         return text.to_owned();
     }
-    let mut digits = HEX.to_owned();
-    for byte in bytes {
-        let _ = write!(digits, "{byte:02x}");
-    }
-    digits
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{HEX}{digits}")
 }
 
 /// Reads what [`text_of`] wrote.

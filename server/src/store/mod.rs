@@ -48,6 +48,4 @@ pub(crate) use target_parts::different_parts;
 pub use target_parts::{TargetFault, canonical_target};
 
 #[cfg(test)]
-mod decision_tests;
-#[cfg(test)]
 mod tests;

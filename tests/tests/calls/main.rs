@@ -4,6 +4,7 @@ mod adaptation;
 mod answers;
 mod client;
 mod deadlines;
+mod decisions;
 mod discovery;
 mod feature_set;
 mod fusion;

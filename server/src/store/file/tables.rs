@@ -43,10 +43,10 @@ pub(super) const STRUCTURES: TableDefinition<'_, Bytes, ()> = TableDefinition::n
 const REPORTERS: TableDefinition<'_, Bytes, u64> = TableDefinition::new("reporters");
 
 /// The decisions by snapshot.
-pub(super) const DECISIONS: TableDefinition<'_, u64, Bytes> = TableDefinition::new("decisions");
+pub(crate) const DECISIONS: TableDefinition<'_, u64, Bytes> = TableDefinition::new("decisions");
 
 /// The snapshots of decisions by subject, audience and generation.
-pub(super) const DECISION_KEYS: TableDefinition<'_, Bytes, u64> =
+pub(crate) const DECISION_KEYS: TableDefinition<'_, Bytes, u64> =
     TableDefinition::new("decision_keys");
 
 /// Numbers about the file.

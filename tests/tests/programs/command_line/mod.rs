@@ -1,6 +1,7 @@
 //! The command line `hlorank`, most of it against a running server.
 
 mod completions;
+mod decisions;
 mod eval;
 mod failures;
 mod feature_set;

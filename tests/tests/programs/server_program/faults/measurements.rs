@@ -1,6 +1,9 @@
 //! Measurements that were acknowledged are kept, whatever ends the server, and a file that is unusable is reported.
 
-use hlorank_proto::v1::{Adapt, Warning};
+use hlorank_proto::v1::{
+    Adapt, DecideRequest, DecisionKey, Proposal, Warning, decide_request::Step,
+    decide_response::Outcome,
+};
 use hlorank_tests::prelude::*;
 use rustix::process::Resource;
 use tokio::sync::mpsc;
@@ -122,6 +125,86 @@ async fn nothing_acknowledged_is_lost_when_the_server_is_killed_again_and_again(
     let mut client = server.cost_model().await;
     assert!(kept(&mut client).await.is_superset(&acknowledged));
     report(&mut client, u32::MAX).await.unwrap();
+    ended_well(server).await;
+}
+
+/// Proposes values of a rank for keys from a number on, as fast as the server answers until it ends. Sends each answer.
+async fn propose_on(
+    mut client: CostModel,
+    rank: u32,
+    first: u32,
+    answers: mpsc::Sender<(u32, Bytes)>,
+) {
+    for number in first.. {
+        let request = DecideRequest {
+            key: Some(decision_key(number)),
+            step: Some(Step::Propose(Proposal {
+                value: format!("{{\"rank\": {rank}}}").into(),
+                ..Proposal::default()
+            })),
+            ..DecideRequest::default()
+        };
+        let Ok(answer) = client.decide(request).await else {
+            return;
+        };
+        let Some(Outcome::Decided(decision)) = answer.into_inner().outcome else {
+            panic!("a proposal is answered with a decision");
+        };
+        if answers.send((number, decision.value)).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn decision_key(number: u32) -> DecisionKey {
+    DecisionKey {
+        namespace: "space".to_owned(),
+        key: number.to_string().into(),
+        target: TARGET.to_owned(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_that_was_answered_stays_when_the_server_is_killed_again_and_again() {
+    const RANKS: u32 = 8;
+    let (_folder, flag) = folder();
+    let mut decided = BTreeMap::<u32, Bytes>::new();
+    for round in 0..4 {
+        let server = start(&[&flag]);
+        let mut client = server.cost_model().await;
+        for (&number, value) in &decided {
+            let look = DecideRequest {
+                key: Some(decision_key(number)),
+                ..DecideRequest::default()
+            };
+            let answer = client.decide(look).await.unwrap().into_inner();
+            let Some(Outcome::Decided(decision)) = answer.outcome else {
+                panic!("round {round}: the decision {number} is lost");
+            };
+            assert_eq!(&decision.value, value, "round {round}: {number}");
+        }
+        let (sender, mut receiver) = mpsc::channel(1);
+        // Some ranks may not have been answered about the last keys.
+        let first = decided.len().saturating_sub(20).try_into().unwrap();
+        for rank in 0..RANKS {
+            let proposing = propose_on(client.clone(), rank, first, sender.clone());
+            tokio::spawn(proposing);
+        }
+        drop(sender);
+        let mut agree = |(number, value): (u32, Bytes)| {
+            let known = decided.entry(number).or_insert(value.clone());
+            assert_eq!(*known, value, "round {round}: ranks differ about {number}");
+        };
+        for _ in 0..100 + 37 * round {
+            agree(receiver.recv().await.expect("the server answers"));
+        }
+        server.signal("KILL");
+        while let Some(answer) = receiver.recv().await {
+            agree(answer);
+        }
+        server.stopped(Instant::now()).await;
+    }
+    let server = start(&[&flag]);
     ended_well(server).await;
 }
 

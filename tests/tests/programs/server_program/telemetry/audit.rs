@@ -4,7 +4,8 @@ use std::io::BufRead as _;
 
 use hlorank_proto::onnx::GraphProto;
 use hlorank_proto::v1::{
-    DeleteMeasurementsRequest, PinRequest, RollbackRequest, SetCanaryRequest, UnpinRequest,
+    DecideRequest, DecisionKey, DeleteMeasurementsRequest, PinRequest, Proposal, RollbackRequest,
+    SetCanaryRequest, UnpinRequest, decide_request::Step,
 };
 use hlorank_tests::{
     onnx::{append, node},
@@ -86,6 +87,26 @@ async fn make_changes(server: &ServerProcess, first: u64) {
         .delete_measurements(by("boss", "12", delete))
         .await
         .unwrap();
+    let decide = |supersede| DecideRequest {
+        key: Some(DecisionKey {
+            namespace: "space".to_owned(),
+            key: "gemm".into(),
+            target: TARGET.to_owned(),
+        }),
+        step: Some(Step::Propose(Proposal {
+            value: "{}".into(),
+            supersede,
+            ..Proposal::default()
+        })),
+        ..DecideRequest::default()
+    };
+    cost_model.decide(by("ci", "13", decide(0))).await.unwrap();
+    // What was decided already changes nothing.
+    cost_model.decide(by("ci", "-", decide(0))).await.unwrap();
+    cost_model
+        .decide(by("ci", "14", decide(1)))
+        .await
+        .unwrap_err();
 }
 
 #[tokio::test]
@@ -148,6 +169,8 @@ async fn every_change_of_a_day_has_a_line_that_says_who_made_it_and_how_it_ended
         json!({"id": "10", "action": "ReportMeasurements", "client": "ci", "reporter": "ann", "code": "PERMISSION_DENIED", "reason": "SCOPE_MISSING"}),
         json!({"id": "11", "action": "DeleteMeasurements", "client": "ci", "code": "PERMISSION_DENIED", "reason": "SCOPE_MISSING"}),
         json!({"id": "12", "action": "DeleteMeasurements", "client": "boss", "reporter": "ann", "target": TARGET, "measurements": 4, "code": "OK"}),
+        json!({"id": "13", "action": "Decide", "client": "ci", "decision": "space gemm", "target": TARGET, "version": 1, "code": "OK"}),
+        json!({"id": "14", "action": "Decide", "client": "ci", "decision": "space gemm", "target": TARGET, "version": 2, "code": "PERMISSION_DENIED", "reason": "SCOPE_MISSING"}),
     ];
     assert_eq!(asked, expected);
     let loads = lines

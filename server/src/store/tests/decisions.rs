@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use fastrand::Rng;
 
-use super::{
+use crate::metrics::Metrics;
+use crate::store::{
     DecisionBasis, DecisionFilter, DecisionLookup, DecisionProposal, DecisionSubject,
     MeasurementFilter, MeasurementStore, Reporter, StoreError, StoredDecision, decision::chosen,
 };
-use crate::metrics::Metrics;
 
 /// A job: a leader reads a snapshot, and two ranks read two keys at any time, while others decide and supersede. The first key
 /// was decided before.
@@ -151,7 +151,7 @@ fn subject(key: u8, target: &str) -> DecisionSubject {
     }
 }
 
-fn proposal(key: u8, supersede: u64, value: &str) -> DecisionProposal {
+pub(super) fn proposal(key: u8, supersede: u64, value: &str) -> DecisionProposal {
     DecisionProposal {
         subject: subject(key, TARGET),
         for_itself: false,
@@ -173,7 +173,7 @@ fn lookup(key: u8, snapshot: u64, strict: bool) -> DecisionLookup {
     }
 }
 
-async fn all(store: &MeasurementStore, client: &str) -> Vec<StoredDecision> {
+pub(super) async fn all(store: &MeasurementStore, client: &str) -> Vec<StoredDecision> {
     let all = DecisionFilter {
         subject: DecisionSubject {
             namespace: String::new(),
