@@ -133,7 +133,7 @@ pub struct Settings {
     ///
     /// `off` lets them look up decisions; claims and proposals need the scope report. `own` lets them claim and propose what answers
     /// the same client alone, `all` what answers all clients.
-    #[arg(long, value_name = "WHAT", default_value = "off", help_heading = MEASUREMENTS)]
+    #[arg(long, value_name = "WHAT", default_value = "off", help_heading = MEASUREMENTS, hide_possible_values = true)]
     pub decisions: ReaderDecisions,
 
     /// Share of the compute threads' time for replays

@@ -221,6 +221,16 @@ mod tests {
             state
         }
 
+        /// Has an idle worker look whether the key is decided, and claim it.
+        fn begin(&mut self, worker: usize) {
+            if self.is_decided {
+                self.workers[worker] = WorkerState::Done;
+            } else if self.ask(worker, false) == ClaimState::Granted {
+                self.workers[worker] = WorkerState::Tuning;
+                self.tunings += 1;
+            }
+        }
+
         fn next(&self, fault: Fault) -> Vec<Self> {
             let mut all = Vec::new();
             let mut add = |change: &dyn Fn(&mut Self)| {
@@ -230,14 +240,7 @@ mod tests {
             };
             for worker in [0, 1] {
                 match self.workers[worker] {
-                    WorkerState::Idle => add(&|next| {
-                        if next.is_decided {
-                            next.workers[worker] = WorkerState::Done;
-                        } else if next.ask(worker, false) == ClaimState::Granted {
-                            next.workers[worker] = WorkerState::Tuning;
-                            next.tunings += 1;
-                        }
-                    }),
+                    WorkerState::Idle => add(&|next| next.begin(worker)),
                     WorkerState::Tuning => {
                         add(&|next| {
                             next.is_decided = true;
@@ -259,15 +262,22 @@ mod tests {
                     next.has_forgotten = fault != Fault::GrantsAtOnce;
                 });
             }
-            if self.now < END {
-                add(&|next| {
-                    next.now += 1;
-                    for worker in [0, 1] {
-                        if next.workers[worker] == WorkerState::Tuning {
-                            next.ask(worker, fault != Fault::RenewsAsNew);
+            // Those who tune make their claims again every tick, before the other asks or after.
+            for first in [None, Some(0), Some(1)] {
+                if self.now < END {
+                    add(&|next| {
+                        next.now += 1;
+                        for worker in first.into_iter().chain([0, 1]) {
+                            match next.workers[worker] {
+                                WorkerState::Idle if first == Some(worker) => next.begin(worker),
+                                WorkerState::Tuning => {
+                                    next.ask(worker, fault != Fault::RenewsAsNew);
+                                }
+                                _ => {}
+                            }
                         }
-                    }
-                });
+                    });
+                }
             }
             all
         }

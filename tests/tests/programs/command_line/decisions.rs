@@ -55,8 +55,8 @@ async fn decisions_are_listed_shown_superseded_and_exported() {
         "--target=device=a;compiler=1.2",
     ];
     let value = format!("--value={}", value.display());
-    let supersede = |generation| {
-        let given = [generation, &value];
+    let supersede = |generation: &'static str| {
+        let given = [generation, &*value];
         [&["decisions", "supersede"][..], &subject, &given].concat()
     };
     says!(
