@@ -3,8 +3,8 @@ use std::{num::NonZeroU64, slice, sync::Arc, time::Duration};
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{
     self, CompareModelsRequest, CompareModelsResponse, ConfigurableNode, GetMeasuredGraphRequest,
-    GetModelRequest, GraphSummary, ListModelsRequest, Model, PutGraphRequest, PutGraphResponse,
-    Warning,
+    GetModelRequest, GraphSummary, LeaseState, ListModelsRequest, Model, PutGraphRequest,
+    PutGraphResponse, RenewLeasesRequest, Warning,
 };
 use prost::Message;
 use tokio_stream::wrappers::ReceiverStream;
@@ -15,7 +15,7 @@ use crate::{
     StreamRequest, SuggestRequest, Suggestions,
     answer::{InvalidAnswer, graph_hash},
     calls::{Attempt, Calls},
-    measurements::report_message,
+    measurements::ReportDetails,
     replicas::each,
     stream::outgoing,
 };
@@ -168,7 +168,31 @@ impl Client {
             Ok(suggestions)
         };
         let timeout = request.timeout.or(self.timeout);
-        self.about(request.graph, timeout, suggest).await
+        match self.about(request.graph, timeout, suggest).await {
+            // A server that was started anew has no batches.
+            Err(error) if error.is_unknown_batch() => {
+                request.forget_batch();
+                self.about(request.graph, timeout, suggest).await
+            }
+            answer => answer,
+        }
+    }
+
+    /// Prolongs leases of a graph, whose hash the request names, or gives them back.
+    pub async fn renew_leases(
+        &self,
+        graph: &GraphHandle,
+        request: &RenewLeasesRequest,
+    ) -> Result<Vec<LeaseState>, ClientError> {
+        let renew = async |attempt: Attempt| {
+            let call = attempt.routed(graph, request.clone());
+            attempt
+                .answer(attempt.replica.cost_model().renew_leases(call))
+                .await
+        };
+        let route = graph.route().as_bytes();
+        let answer = self.calls.make(route, self.timeout, renew).await?;
+        Ok(answer.into_inner().states().collect())
     }
 
     /// Keeps measurements of a graph on the server, for later calls with [`Adapt::use_stored`]. Returns once they are on
@@ -205,8 +229,25 @@ impl Client {
         graph: &GraphHandle,
         measurements: &Adapt,
     ) -> Result<ReportOutcome, ClientError> {
+        let details = ReportDetails {
+            reporter: reporter.to_owned(),
+            reported_at: reported_at.to_vec(),
+            ..ReportDetails::default()
+        };
+        self.report_measurements_with(&details, graph, measurements)
+            .await
+    }
+
+    /// Keeps measurements as [`report_measurements_of`](Self::report_measurements_of) does, with all that can be said about
+    /// them: the machine that measured, and the leases that end with the report.
+    pub async fn report_measurements_with(
+        &self,
+        details: &ReportDetails,
+        graph: &GraphHandle,
+        measurements: &Adapt,
+    ) -> Result<ReportOutcome, ClientError> {
         let report = async |attempt: Arc<Attempt>, sent| {
-            let message = report_message(measurements, reporter, reported_at, sent);
+            let message = details.message(measurements, sent);
             let call = attempt.routed(graph, self.checked(message)?);
             let answer = attempt
                 .answer(attempt.replica.cost_model().report_measurements(call))

@@ -112,6 +112,8 @@ pub struct Refusal {
 /// The reason if the server has no graph of the hash.
 const GRAPH_NOT_CACHED: &str = "GRAPH_NOT_CACHED";
 
+const UNKNOWN_BATCH: &str = "UNKNOWN_BATCH";
+
 /// The error of a text that is no address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -224,8 +226,17 @@ impl ClientError {
 
     /// Returns whether the server lacks the graph of the hash, so that the graph itself must be sent.
     pub(crate) fn is_graph_not_cached(&self) -> bool {
+        self.lacks(GRAPH_NOT_CACHED)
+    }
+
+    /// Returns whether the server lacks the batch of the digest, so that the batch itself must be sent.
+    pub(crate) fn is_unknown_batch(&self) -> bool {
+        self.lacks(UNKNOWN_BATCH)
+    }
+
+    fn lacks(&self, reason: &str) -> bool {
         self.refusal().is_some_and(|refusal| {
-            refusal.code() == Code::FailedPrecondition && refusal.reason() == Some(GRAPH_NOT_CACHED)
+            refusal.code() == Code::FailedPrecondition && refusal.reason() == Some(reason)
         })
     }
 }

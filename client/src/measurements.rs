@@ -22,6 +22,21 @@ pub struct ReportOutcome {
     pub warnings: Vec<Warning>,
 }
 
+/// What a report says about all of its measurements. Empty fields say nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReportDetails {
+    /// Who measured, if it was not the client itself.
+    pub reporter: String,
+    /// When each was reported, in seconds since 1970; empty for now.
+    pub reported_at: Vec<u64>,
+    /// The machine that measured.
+    pub machine: String,
+    /// The lease of each.
+    pub leases: Vec<Bytes>,
+    /// The search of the leases.
+    pub search: String,
+}
+
 /// A part of the measurements that a server keeps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeasurementsPage {
@@ -103,23 +118,23 @@ impl MeasurementsOf<'_> {
     }
 }
 
-/// Returns the message that reports the measurements of `adapt`. An empty reporter is the client itself, and no times are now.
-pub(crate) fn report_message(
-    adapt: &Adapt,
-    reporter: &str,
-    reported_at: &[u64],
-    graph: v1::Graph,
-) -> ReportMeasurementsRequest {
-    let adapt = adapt.message();
-    ReportMeasurementsRequest {
-        graph: Some(graph),
-        target: adapt.target,
-        batch: adapt.batch,
-        seconds: adapt.seconds,
-        repeats: adapt.repeats,
-        failures: adapt.failures,
-        ids: adapt.ids,
-        reporter: reporter.to_owned(),
-        reported_at: reported_at.to_vec(),
+impl ReportDetails {
+    /// Returns the message that reports the measurements of `adapt`.
+    pub(crate) fn message(&self, adapt: &Adapt, graph: v1::Graph) -> ReportMeasurementsRequest {
+        let adapt = adapt.message();
+        ReportMeasurementsRequest {
+            graph: Some(graph),
+            target: adapt.target,
+            batch: adapt.batch,
+            seconds: adapt.seconds,
+            repeats: adapt.repeats,
+            failures: adapt.failures,
+            ids: adapt.ids,
+            reporter: self.reporter.clone(),
+            reported_at: self.reported_at.clone(),
+            leases: self.leases.clone(),
+            search: self.search.clone(),
+            machine: self.machine.clone(),
+        }
     }
 }

@@ -1,10 +1,16 @@
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use hlorank_graph::{Configurations, Digest, EncodedBatch, LayoutBatch, Limits, Task};
 use hlorank_proto::v1::{
-    self, Adaptation, ConfigBatch, ReuseCounts, SuggestConfigsRequest, SuggestConfigsResponse,
-    SuggestionReason, SuggestionSource, Warning, config_batch::Configs,
+    self, Adaptation, ConfigBatch, Lease, LeaseRequest, ReuseCounts, SearchState,
+    SuggestConfigsRequest, SuggestConfigsResponse, SuggestionReason, SuggestionSource, Warning,
+    config_batch::Configs,
 };
+use prost::bytes::Bytes;
 
 use crate::{
     GraphHandle, InvalidAnswer, ModelReference, Timings,
@@ -17,6 +23,8 @@ pub struct SuggestRequest<'a> {
     pub(crate) graph: &'a GraphHandle,
     /// Without its graph.
     pub(crate) message: SuggestConfigsRequest,
+    /// The digest of the batch, once a server has answered with it. It is sent in place of the batch.
+    batch_digest: Mutex<Bytes>,
     candidates: usize,
     /// Number of configurable nodes of the graph; 0 for tiles.
     slots: u32,
@@ -42,6 +50,14 @@ pub struct Suggestions {
     pub reuse: ReuseCounts,
     /// Unusual properties of the request that the server accepted.
     pub warnings: Vec<Warning>,
+    /// The lease of each suggestion, if leases were asked for.
+    pub leases: Vec<Lease>,
+    /// What the search is doing, if leases were asked for.
+    pub state: SearchState,
+    /// When to ask again, if others measure all that is left.
+    pub retry_after: Duration,
+    /// What later requests send instead of the candidates; empty if the server is too old for that.
+    pub batch_digest: Bytes,
 }
 
 /// A configuration to measure.
@@ -80,6 +96,7 @@ impl<'a> SuggestRequest<'a> {
         Self {
             graph,
             message,
+            batch_digest: Mutex::default(),
             candidates: candidates.len(),
             slots,
             timeout: None,
@@ -116,11 +133,41 @@ impl<'a> SuggestRequest<'a> {
         self
     }
 
+    /// Has the suggestions leased, so that no other worker of the search is given them meanwhile. The target is that of
+    /// [`adapt`](Self::adapt). Default: nothing is leased.
+    #[must_use]
+    pub fn lease(mut self, lease: LeaseRequest) -> Self {
+        self.message.lease = Some(lease);
+        self
+    }
+
     pub(crate) fn message(&self, graph: v1::Graph) -> SuggestConfigsRequest {
+        let batch_digest = self.known_batch().clone();
+        let batch = self.message.batch.as_ref();
         SuggestConfigsRequest {
             graph: Some(graph),
-            ..self.message.clone()
+            batch: batch.filter(|_| batch_digest.is_empty()).cloned(),
+            batch_digest,
+            count: self.message.count,
+            model: self.message.model.clone(),
+            adapt: self.message.adapt.clone(),
+            pending: self.message.pending.clone(),
+            lease: self.message.lease.clone(),
+            since_improvement: self.message.since_improvement,
+            seed: self.message.seed,
+            source: self.message.source,
         }
+    }
+
+    /// Sends the batch itself again.
+    pub(crate) fn forget_batch(&self) {
+        *self.known_batch() = Bytes::new();
+    }
+
+    fn known_batch(&self) -> MutexGuard<'_, Bytes> {
+        self.batch_digest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Checks an answer and converts it.
@@ -128,6 +175,11 @@ impl<'a> SuggestRequest<'a> {
         &self,
         answer: SuggestConfigsResponse,
     ) -> Result<Suggestions, InvalidAnswer> {
+        let state = answer.state();
+        let is_leased = self.message.lease.is_some();
+        if is_leased && answer.leases.len() != answer.suggestions.len() {
+            return invalid("it does not have a lease for each suggestion");
+        }
         // A count that is not set stands for 1.
         let (found, asked) = (answer.suggestions.len(), self.message.count.max(1) as usize);
         if found > asked {
@@ -167,6 +219,7 @@ impl<'a> SuggestRequest<'a> {
                 return Err(not_a_score(config));
             }
         }
+        self.known_batch().clone_from(&answer.batch_digest);
         let suggestions = answer.suggestions.into_iter().map(|suggestion| Suggestion {
             config: suggestion.config as usize,
             reason: suggestion.reason(),
@@ -184,6 +237,13 @@ impl<'a> SuggestRequest<'a> {
             timings: answer.timings.map(Timings::from).unwrap_or_default(),
             reuse: answer.reuse.unwrap_or_default(),
             warnings: answer.warnings,
+            leases: answer.leases,
+            batch_digest: answer.batch_digest,
+            state,
+            retry_after: answer
+                .retry_after
+                .and_then(|after| after.try_into().ok())
+                .unwrap_or_default(),
         })
     }
 }

@@ -55,6 +55,16 @@ def test_the_manifests_are_valid():
         validate([misspelled])
 
 
+def test_the_job_of_workers_is_valid():
+    documents = read(FOLDER / "worker.yaml")
+    validate(documents)
+    [job] = documents
+    worker = container(job)
+    assert worker["command"][:2] == ["hlorank", "worker"]
+    ports = OBJECTS["Service/hlorank"]["spec"]["ports"]
+    assert environment(job)["HLORANK_ENDPOINT"] in [f"http://hlorank:{each['port']}" for each in ports]
+
+
 def test_kubectl_makes_the_same_of_them():
     kubectl = shutil.which("kubectl")
     if not kubectl:

@@ -1,6 +1,18 @@
-//! The wall clock, for the few times that outlive the process: when measurements were reported, and which of them expired.
+//! The clocks. The wall clock is for the few times that outlive the process: when measurements were reported, and which of them
+//! expired. What ends within a process, as leases do, goes by the one that nobody sets.
 
-use std::time::{SystemTime, SystemTimeError};
+use std::{
+    sync::LazyLock,
+    time::{Duration, Instant, SystemTime, SystemTimeError},
+};
+
+/// When the steady clock began.
+static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Returns the time since the first call, which no change of the wall clock affects.
+pub(crate) fn steady() -> Duration {
+    BEGAN.elapsed()
+}
 
 /// Returns the seconds since 1970. Fails if the clock shows a time before.
 pub(crate) fn seconds() -> Result<u64, SystemTimeError> {

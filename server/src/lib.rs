@@ -18,6 +18,7 @@ mod handlers;
 mod health;
 mod layers;
 mod learning;
+pub mod leases;
 mod listening;
 mod manual;
 pub mod memory;

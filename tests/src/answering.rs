@@ -5,8 +5,8 @@ use hlorank_proto::v1::{
     GetMeasuredGraphRequest, GetMeasuredGraphResponse, ListDecisionsRequest, ListDecisionsResponse,
     ListMeasurementsRequest, ListMeasurementsResponse, ModelSelector, PutGraphRequest,
     PutGraphResponse, RankConfigsRequest, RankConfigsResponse, RankConfigsStreamRequest,
-    RankConfigsStreamResponse, ReportMeasurementsRequest, ReportMeasurementsResponse,
-    SuggestConfigsRequest, SuggestConfigsResponse,
+    RankConfigsStreamResponse, RenewLeasesRequest, RenewLeasesResponse, ReportMeasurementsRequest,
+    ReportMeasurementsResponse, SuggestConfigsRequest, SuggestConfigsResponse,
     cost_model_service_server::{CostModelService, CostModelServiceServer},
 };
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
@@ -132,6 +132,13 @@ impl CostModelService for Answers {
         _: Request<ReportMeasurementsRequest>,
     ) -> Result<Response<ReportMeasurementsResponse>, Status> {
         Ok(Response::new(self.reported.clone()))
+    }
+
+    async fn renew_leases(
+        &self,
+        _: Request<RenewLeasesRequest>,
+    ) -> Result<Response<RenewLeasesResponse>, Status> {
+        Ok(Response::new(RenewLeasesResponse::default()))
     }
 
     async fn list_measurements(

@@ -50,6 +50,9 @@ pub(crate) enum CommandError {
     /// Standard output cannot be written.
     #[error("standard output: {0}")]
     Output(#[from] io::Error),
+    /// A worker was told to stop.
+    #[error("stopped; what was leased is given back")]
+    Stopped,
 }
 
 /// The exit code of a failed command. It says who can resolve the failure.
@@ -127,7 +130,7 @@ impl CommandError {
             },
             Self::Incomplete { source, .. } => source.kind(),
             // The work is done, and only its result cannot be written.
-            Self::Output(_) | Self::WrittenFile { .. } => Exit::Failed,
+            Self::Output(_) | Self::WrittenFile { .. } | Self::Stopped => Exit::Failed,
             // All others are about the arguments or a file that they name.
             _ => Exit::WrongInput,
         }

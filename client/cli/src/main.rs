@@ -19,6 +19,7 @@ mod report;
 mod run_times;
 mod server;
 mod suggest;
+mod worker;
 
 use std::{env, path::PathBuf, process::ExitCode};
 
@@ -52,6 +53,8 @@ enum Command {
     Report(report::Report),
     /// Propose which configurations of a graph to measure next
     Suggest(suggest::Suggest),
+    /// Measure configurations of a space with a command, beside other workers
+    Worker(worker::Worker),
     /// Compare rankings with measured run times
     Eval(eval::Eval),
     /// List the models of a server, or change which versions serve
@@ -130,6 +133,7 @@ impl Command {
             Self::Rank(rank) => Box::pin(rank.run(format)).await,
             Self::Report(report) => Box::pin(report.run(format)).await,
             Self::Suggest(suggest) => Box::pin(suggest.run(format)).await,
+            Self::Worker(worker) => Box::pin(worker.run(format)).await,
             Self::Eval(eval) => Box::pin(eval.run(format)).await,
             Self::Models(models) => models.run(format).await,
             Self::Measurements(command) => Box::pin(command.run(format)).await,

@@ -4,13 +4,14 @@ use std::ffi::OsString;
 
 /// Every variable that a program, a client or a test of hlorank reads. All programs know all of them, because they often
 /// share an environment.
-pub const VARIABLES: [&str; 59] = [
+pub const VARIABLES: [&str; 60] = [
     "HLORANK_ACCESS_LOG_SAMPLE",
     "HLORANK_ADMIN_ENDPOINT",
     "HLORANK_ADMIN_LISTEN",
     "HLORANK_ALLOWED_HOSTS",
     "HLORANK_CA",
     "HLORANK_CERTIFICATE",
+    "HLORANK_CONFIGURATION",
     "HLORANK_DECISIONS",
     "HLORANK_DEFAULT_MODELS",
     "HLORANK_DRAIN_SECONDS",

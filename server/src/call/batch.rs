@@ -147,7 +147,7 @@ pub(crate) fn class_of(configs: usize) -> Class {
 
 /// Maximum size of a part of a message that is decoded by the thread that takes the call. It takes less than a
 /// millisecond.
-const SMALL_PART_BYTES: usize = 64 << 10;
+pub(crate) const SMALL_PART_BYTES: usize = 64 << 10;
 
 /// Decodes the parts of messages.
 #[derive(Clone)]

@@ -6,6 +6,7 @@ use super::MeasurementError;
 use crate::{
     compute::WorkerFailed,
     engine::EngineError,
+    leases::LeaseError,
     memory::MemoryFull,
     refusal::{Refused as _, refusals},
     registry::SelectError,
@@ -21,6 +22,8 @@ refusals! {
         #[error("{field} has {found} bytes, at most {limit} are accepted, half of --max-message-bytes; raise it on the server")]
         GraphBytes { field: &'static str, found: usize, limit: usize }
             => GRAPH_TOO_LARGE.at(field).limit("--max-message-bytes").found(found).allowed(limit),
+        #[error("the batch of this digest is not cached; send the batch itself, then its digest works again")]
+        UnknownBatch => UNKNOWN_BATCH.at("batch_digest"),
         #[error("graph: {0}{hint}", hint = .0.refusal().hint())]
         Graph(#[from] error: GraphError) => error.refusal().at("graph"),
         #[error("{field}: {source}{hint}", hint = .source.refusal().hint())]
@@ -29,6 +32,8 @@ refusals! {
         Measurement(#[from] error: MeasurementError) => error.refusal(),
         #[error(transparent)]
         Store(#[from] error: StoreError) => error.refusal(),
+        #[error(transparent)]
+        Lease(#[from] error: LeaseError) => error.refusal(),
         #[error(
             "batch {batch} brings the stream to {found} configurations, at most {limit} are accepted; send several streams, \
              or raise --max-message-bytes on the server"

@@ -7,7 +7,7 @@ mod error;
 mod sent_measurements;
 
 pub(crate) use batch::{
-    BatchReader, CONFIG_BYTES, Decoder, Position, class_of, read_batch, work_on,
+    BatchReader, CONFIG_BYTES, Decoder, Position, SMALL_PART_BYTES, class_of, read_batch, work_on,
 };
 pub use context::{Bounds, Deadline};
 pub(crate) use context::{Call, Client};

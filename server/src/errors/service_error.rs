@@ -10,6 +10,7 @@ use crate::{
     admission::AdmissionError,
     call::{CallError, MeasurementError},
     compute::WorkerFailed,
+    leases::LeaseError,
     memory::MemoryFull,
     refusal::{Refusal, Refused as _, refusals},
     registry::{AdminError, SelectError},
@@ -137,7 +138,7 @@ macro_rules! convert {
 }
 
 convert!(AdmissionError, CallError, DeliveryError, MemoryFull, WorkerFailed => ServiceError => Status);
-convert!(GraphError, MeasurementError, MemoryFull, SelectError, StoreError, WorkerFailed => CallError => ServiceError);
+convert!(GraphError, LeaseError, MeasurementError, MemoryFull, SelectError, StoreError, WorkerFailed => CallError => ServiceError);
 
 impl ServiceError {
     /// A field is missing; `hint` says what to send.

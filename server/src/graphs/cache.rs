@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hlorank_graph::{Digest, KernelMemory, NodeDescription, SegmentedGraph};
 use hlorank_proto::v1;
 use moka::{future::Cache, notification::RemovalCause, policy::EvictionPolicy};
@@ -9,17 +10,20 @@ use prost::Message as _;
 
 use crate::metrics::{CacheSeries, CacheSize, GraphCacheSeries, Metrics, set};
 
-/// A cache of segmented graphs, bounded in bytes. An eighth is for what is known of the kernels of programs. One half of the rest is
-/// searched by the bytes that were sent, the other by graph hash; a graph in both halves is held once.
+/// A cache of segmented graphs, bounded in bytes. An eighth is for what is known of the kernels of programs, and an eighth for
+/// batches that calls name by digest. One half of the rest is searched by the bytes that were sent, the other by graph hash; a graph in both halves is held once.
 pub struct GraphCache {
     kernels: Arc<KernelMemory>,
     by_source: Cache<Digest, Arc<Source>>,
     by_hash: Cache<Digest, Arc<Source>>,
+    /// Encoded batches of configurations.
+    batches: Cache<Digest, Bytes>,
     series: GraphCacheSeries,
     kernels_size: CacheSize,
+    batches_size: CacheSize,
 }
 
-/// The kernels of programs may take this fraction of the cache.
+/// The kernels of programs may take this fraction of the cache, and batches as much.
 const KERNELS_SHARE: u64 = 8;
 
 /// What was read from the bytes that a client sent for a graph. Names are not part of a graph, so two sources of one
@@ -52,13 +56,19 @@ impl GraphCache {
         let kernels = bytes / KERNELS_SHARE;
         // A graph in both halves is held once but counts in each, so they never take more than the
         // rest.
-        let graphs = (bytes - kernels) / 2;
+        let graphs = (bytes - 2 * kernels) / 2;
         Self {
             kernels: KernelMemory::new(usize::try_from(kernels).unwrap_or(usize::MAX)),
             by_hash: half(graphs, &series.by_hash),
             by_source: half(graphs, &series.by_source),
+            batches: Cache::builder()
+                .max_capacity(kernels)
+                .eviction_policy(EvictionPolicy::lru())
+                .weigher(|_, batch: &Bytes| weight(batch.len()))
+                .build(),
             series,
             kernels_size: metrics.other_caches.kernels.clone(),
+            batches_size: metrics.other_caches.batches.clone(),
         }
     }
 
@@ -66,6 +76,10 @@ impl GraphCache {
     pub async fn sample(&self) {
         let (bytes, limit) = self.kernels.bytes();
         self.kernels_size.set(bytes as u64, limit as u64);
+        self.batches.run_pending_tasks().await;
+        let limit = self.batches.policy().max_capacity();
+        self.batches_size
+            .set(self.batches.weighted_size(), limit.unwrap_or_default());
         sample(&self.by_hash, &self.series.by_hash).await;
         sample(&self.by_source, &self.series.by_source).await;
     }
@@ -81,6 +95,18 @@ impl GraphCache {
         let found = self.by_hash.get(&hash).await;
         self.series.by_hash.count(found.is_some());
         found
+    }
+
+    /// Returns the encoded batch with this digest, if it is cached.
+    pub async fn batch(&self, digest: Digest) -> Option<Bytes> {
+        self.batches.get(&digest).await
+    }
+
+    /// Keeps an encoded batch.
+    pub async fn keep_batch(&self, digest: Digest, batch: &[u8]) {
+        // A copy, because the bytes of a call hold its whole message.
+        let copy = async { Bytes::copy_from_slice(batch) };
+        self.batches.get_with(digest, copy).await;
     }
 
     /// Returns the graph for work that no call waits for, which is not counted.

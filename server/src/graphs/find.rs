@@ -5,18 +5,22 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use hlorank_graph::{Digest, KernelMemory, SegmentedGraph};
 use hlorank_proto::v1;
 
 use super::{GraphCache, GraphOrigin, SentGraph, Source, Warning};
 use crate::{
-    call::{Bounds, CallError},
+    call::{Bounds, CallError, SMALL_PART_BYTES, work_on},
     compute::{Class, ComputePool},
     engine::Engine,
     memory::Memory,
     metrics::Metrics,
     telemetry::CallRecord,
 };
+
+/// Purpose of the digest of a batch.
+const BATCH: &str = "hlorank 2026 sent batch";
 
 /// Finds the graphs of calls: in the cache, or in what a call sent.
 pub(crate) struct Graphs {
@@ -87,6 +91,23 @@ impl Graphs {
     /// The memory of the kernels of all programs.
     pub(crate) fn kernels(&self) -> &Arc<KernelMemory> {
         self.cache.kernels()
+    }
+
+    /// Returns the encoded batch that a call names by its digest.
+    pub(crate) async fn batch(&self, digest: Digest) -> Result<Bytes, CallError> {
+        self.cache
+            .batch(digest)
+            .await
+            .ok_or(CallError::UnknownBatch)
+    }
+
+    /// Keeps an encoded batch for later calls, and returns its digest.
+    pub(crate) async fn keep_batch(&self, batch: Bytes) -> Result<Digest, CallError> {
+        let hashed = batch.clone();
+        let digest = move || Digest::of_parts(BATCH, [&hashed[..]]);
+        let digest = work_on(&self.pool, batch.len(), SMALL_PART_BYTES, digest).await?;
+        self.cache.keep_batch(digest, &batch).await;
+        Ok(digest)
     }
 
     /// Returns a graph from the cache, without counting the lookup.

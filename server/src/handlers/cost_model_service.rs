@@ -9,7 +9,8 @@ use hlorank_proto::{
         DecideRequest, DecideResponse, DeleteMeasurementsRequest, DeleteMeasurementsResponse,
         GetMeasuredGraphRequest, GetMeasuredGraphResponse, ListDecisionsRequest,
         ListDecisionsResponse, ListMeasurementsRequest, ListMeasurementsResponse, PutGraphResponse,
-        RankConfigsResponse, ReportMeasurementsResponse, SuggestConfigsResponse,
+        RankConfigsResponse, RenewLeasesRequest, RenewLeasesResponse, ReportMeasurementsResponse,
+        SuggestConfigsResponse,
     },
 };
 use tonic::{Request, Response, Status, Streaming};
@@ -65,6 +66,14 @@ impl CostModelService for CostModel {
     ) -> Result<Response<ReportMeasurementsResponse>, Status> {
         let call = self.call(request.extensions())?;
         let answer = self.report(request.into_inner(), &call).await?;
+        Ok(Response::new(answer))
+    }
+
+    async fn renew_leases(
+        &self,
+        request: Request<RenewLeasesRequest>,
+    ) -> Result<Response<RenewLeasesResponse>, Status> {
+        let answer = self.renew(request.into_inner()).await?;
         Ok(Response::new(answer))
     }
 

@@ -14,6 +14,7 @@ use hlorank_proto::{
 use super::{
     CostModel,
     answer::count,
+    leases::{MAX_MACHINE_BYTES, lease_ids, search_key},
     request::{
         PAGE_BYTES, check_length, check_scope, check_target, page_size, read_chosen, read_hash,
     },
@@ -45,12 +46,24 @@ impl CostModel {
         let batch = self.batch(request.batch).await?;
         let task = batch.task();
         check_target(REPORT.target, &request.target)?;
+        check_length("machine", &request.machine, MAX_MACHINE_BYTES)?;
+        let leases = lease_ids("leases", &request.leases)?;
+        if !leases.is_empty() && leases.len() != batch.count() {
+            let found = format!("{} long", leases.len());
+            let expected = format!("one for each of the {} measurements", batch.count());
+            return Err(ServiceError::invalid("leases", found, expected));
+        }
         let sent = Adapt {
             target: request.target,
             seconds: request.seconds,
             repeats: request.repeats,
             failures: request.failures,
-            ids: request.ids,
+            // A lease is reported once, so that it tells the measurement from all others.
+            ids: if request.ids.is_empty() {
+                request.leases
+            } else {
+                request.ids
+            },
             ..Adapt::default()
         };
         let imported = sent.target.clone();
@@ -64,11 +77,16 @@ impl CostModel {
         let found = self
             .find_graph(request.graph, Some(task), &call.record)
             .await?;
+        let hash = found.graph.hash;
+        let key = search_key(hash, "target", imported.clone(), "search", request.search)?;
         let is_import = reporter != call.client.reporter;
         let kept = self
             .stored
-            .report(call, &found, sent, reporter, times)
+            .report(call, &found, sent, reporter, times, request.machine)
             .await?;
+        if !leases.is_empty() {
+            self.end_leases(key, &leases).await;
+        }
         if is_import {
             call.record.changes(|change| {
                 change.target = Some(imported);
@@ -215,5 +233,6 @@ fn graph_measurements(
         ids: measurements().map(|each| each.id.clone().into()).collect(),
         reporters: measurements().map(shown).collect(),
         reported_at: measurements().map(|each| each.reported_at).collect(),
+        machines: measurements().map(|each| each.machine.clone()).collect(),
     })
 }

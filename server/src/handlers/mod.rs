@@ -10,6 +10,7 @@ mod answer;
 mod cost_model_service;
 mod decision_value;
 mod decisions;
+mod leases;
 mod measurements;
 mod model_admin;
 mod models;

@@ -18,6 +18,7 @@ use crate::{
     errors::ServiceError,
     graphs::{FoundGraph, GraphContent, GraphOrigin, Graphs, SentGraph},
     learning::{Learning, MAX_OTHER_TARGETS, OtherTargets, WantedMeasurements},
+    leases::Leases,
     model::Target,
     queries::{ModelSelection, Queries, Query, WantedModel},
     registry::VersionSelector,
@@ -38,6 +39,7 @@ pub(crate) struct CostModel {
     pub(crate) queries: Arc<Queries>,
     pub(crate) learning: Arc<Learning>,
     pub(crate) stored: Arc<StoredMeasurements>,
+    pub(crate) leases: Arc<Leases>,
     pub(crate) bounds: Bounds,
     /// What tokens with the scope `read` alone may decide.
     pub(crate) reader_decisions: ReaderDecisions,

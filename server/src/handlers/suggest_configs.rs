@@ -2,10 +2,12 @@
 
 use std::time::Instant;
 
-use hlorank_graph::LayoutBatch;
+use bytes::Bytes;
+use hlorank_graph::{Digest, EncodedBatch, LayoutBatch};
 use hlorank_proto::{
+    methods::Scope,
     received::SuggestConfigsRequest,
-    v1::{self, SuggestConfigsResponse, SuggestionReason, SuggestionSource},
+    v1::{self, Lease, SuggestConfigsResponse, SuggestionReason, SuggestionSource},
 };
 
 use super::{
@@ -13,13 +15,17 @@ use super::{
     answer::{
         adaptation_of, confidence, count, reuse_counts, selector, stage_timings, timings, warnings,
     },
-    request::check_maximum,
+    leases::wanted_leases,
+    request::{check_maximum, check_scope, read_hash},
 };
 use crate::{
     adaptation::{Reason, SuggestionRequest},
     call::Call,
     errors::ServiceError,
-    suggestions::{CombinedPart, SuggestedConfig, suggest},
+    queries::Query,
+    suggestions::{
+        CombinedPart, SearchState, SuggestedConfig, Suggestions, suggest, suggest_leased,
+    },
 };
 
 /// Maximum number of suggestions.
@@ -35,28 +41,109 @@ impl CostModel {
         call: Call,
     ) -> Result<SuggestConfigsResponse, ServiceError> {
         let started = Instant::now();
-        let batch = self.batch(request.batch.take()).await?;
+        let (batch, digest) = self
+            .sent_batch(request.batch.take(), &request.batch_digest)
+            .await?;
         let wanted = wanted_suggestions(&request, batch.count())?;
         let source = read_source(request.source)?;
         let task = Some(batch.task());
+        let mut leases = None;
+        if let Some(lease) = request.lease.take() {
+            self.leases.store()?;
+            // A worker takes configurations from others, and can make the server record failures.
+            check_scope(&call.client, Scope::Report)?;
+            if source.is_some() {
+                let expected = "BATCH (1) with a lease";
+                return Err(ServiceError::invalid(
+                    "source",
+                    request.source.to_string(),
+                    expected,
+                ));
+            }
+            // What others measured is not measured again, so that it is learned from, too.
+            let adapt = request.adapt.get_or_insert_default();
+            adapt.use_stored = true;
+            leases = Some(wanted_leases(lease, adapt.target.clone())?);
+        }
         let query = self
             .open(request.graph, request.model, request.adapt, task, call)
             .await?;
-        let chosen = suggest(&query, batch, wanted, source).await?;
-        let timings = timings(&query, &chosen.scored, started);
-        query.record_scored(&timings);
-        let assessment = query.assess(&chosen.scored);
-        Ok(SuggestConfigsResponse {
-            suggestions: chosen.suggested.iter().map(suggestion).collect(),
-            combinations: chosen.combinations.as_ref().map(LayoutBatch::to_packed),
-            model: Some(selector(&query.model)),
-            graph_hash: query.found.graph.hash.0.to_vec().into(),
-            reuse: Some(reuse_counts(chosen.scored.reuse())),
-            adaptation: adaptation_of(&query),
-            timings: Some(stage_timings(timings)),
-            warnings: warnings(&query, Some((&chosen.scored, &assessment))),
-            confidence: confidence(&assessment),
-        })
+        let Some(mut leases) = leases else {
+            let chosen = suggest(&query, batch, wanted, source).await?;
+            return Ok(answer(&query, &digest, Some(&chosen), started));
+        };
+        leases.key.subject.graph = query.found.graph.hash;
+        let given = suggest_leased(&query, batch, wanted, &leases, &self.leases).await?;
+        let mut answer = answer(&query, &digest, given.chosen.as_ref(), started);
+        answer.leases = given.leases.iter().map(Lease::from).collect();
+        if let SearchState::AllLeased(retry) = given.state {
+            answer.retry_after = prost_types::Duration::try_from(retry).ok();
+        }
+        answer.set_state(given.state.into());
+        Ok(answer)
+    }
+
+    /// Returns the configurations to choose from, which are still encoded, and their digest: of the batch that was sent, or of the
+    /// one that is named.
+    async fn sent_batch(
+        &self,
+        batch: Option<Bytes>,
+        digest: &[u8],
+    ) -> Result<(EncodedBatch, Digest), ServiceError> {
+        if let (None, false) = (&batch, digest.is_empty()) {
+            let digest = read_hash("batch_digest", digest)?;
+            let batch = self.graphs.batch(digest).await?;
+            return Ok((self.batch(Some(batch)).await?, digest));
+        }
+        let sent = batch.clone().unwrap_or_default();
+        let batch = self.batch(batch).await?;
+        Ok((batch, self.graphs.keep_batch(sent).await?))
+    }
+}
+
+/// Writes an answer, without what concerns leases. Without a choice, nothing was scored.
+fn answer(
+    query: &Query,
+    digest: &Digest,
+    chosen: Option<&Suggestions>,
+    started: Instant,
+) -> SuggestConfigsResponse {
+    let answer = SuggestConfigsResponse {
+        model: Some(selector(&query.model)),
+        graph_hash: query.found.graph.hash.0.to_vec().into(),
+        batch_digest: digest.0.to_vec().into(),
+        adaptation: adaptation_of(query),
+        ..SuggestConfigsResponse::default()
+    };
+    let Some(chosen) = chosen else {
+        return SuggestConfigsResponse {
+            warnings: warnings(query, None),
+            ..answer
+        };
+    };
+    let timings = timings(query, &chosen.scored, started);
+    query.record_scored(&timings);
+    let assessment = query.assess(&chosen.scored);
+    SuggestConfigsResponse {
+        suggestions: chosen.suggested.iter().map(suggestion).collect(),
+        combinations: chosen.combinations.as_ref().map(LayoutBatch::to_packed),
+        reuse: Some(reuse_counts(chosen.scored.reuse())),
+        timings: Some(stage_timings(timings)),
+        warnings: warnings(query, Some((&chosen.scored, &assessment))),
+        confidence: confidence(&assessment),
+        ..answer
+    }
+}
+
+impl From<SearchState> for v1::SearchState {
+    fn from(state: SearchState) -> Self {
+        match state {
+            SearchState::Running => Self::Running,
+            SearchState::AllLeased(_) => Self::AllLeased,
+            SearchState::Exhausted => Self::Exhausted,
+            SearchState::BudgetSpent => Self::BudgetSpent,
+            SearchState::Decided => Self::Decided,
+        }
     }
 }
 

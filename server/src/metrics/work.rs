@@ -74,6 +74,10 @@ pub struct CacheSizes {
     pub learned: CacheSize,
     /// What was learned from the measurements of other targets.
     pub other_targets: CacheSize,
+    /// Batches that calls name by digest.
+    pub batches: CacheSize,
+    /// Leases of configurations.
+    pub leases: CacheSize,
 }
 
 /// Metrics of the graph cache.
@@ -246,8 +250,8 @@ impl CacheSizes {
             bytes: recorder.gauge(
                 "hlorank_other_cache_bytes",
                 "Sizes of the other caches in bytes: of the kernels of programs before fusion, of what models \
-                 computed of segments alone, and of what was learned from the measurements of a graph and from those \
-                 of other targets",
+                 computed of segments alone, of what was learned from the measurements of a graph and from those \
+                 of other targets, of batches that calls name by digest, and of leases",
                 &[("cache", cache)],
             ),
             max_bytes: recorder.gauge(
@@ -262,6 +266,8 @@ impl CacheSizes {
             segments: size("segments"),
             learned: size("learned"),
             other_targets: size("other_targets"),
+            batches: size("batches"),
+            leases: size("leases"),
         }
     }
 }

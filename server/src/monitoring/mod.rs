@@ -31,6 +31,7 @@ use crate::{
     graphs::Graphs,
     handlers::CostModel,
     learning::Learning,
+    leases::Leases,
     listening::{BoundAddress, ListenerHandle},
     metrics::Metrics,
     registry::Registry,
@@ -46,6 +47,7 @@ pub(crate) struct MonitoringSources {
     engine: Arc<Engine>,
     graphs: Arc<Graphs>,
     learning: Arc<Learning>,
+    leases: Arc<Leases>,
     admission: Arc<Admission>,
     readiness: Arc<Readiness>,
     /// Permits to render the metrics.
@@ -89,6 +91,7 @@ impl MonitoringSources {
             engine: Arc::clone(engine),
             graphs: Arc::clone(&cost_model.graphs),
             learning: Arc::clone(&cost_model.learning),
+            leases: Arc::clone(&cost_model.leases),
             admission: Arc::clone(&cost_model.admission),
             readiness: Arc::clone(readiness),
             rendering: Semaphore::new(MAX_RENDERING),
@@ -235,6 +238,7 @@ async fn metrics(
     } = &*monitored.metrics;
     monitored.engine.sample(load, &other_caches.segments);
     monitored.learning.sample(other_caches);
+    monitored.leases.sample(&other_caches.leases);
     monitored.admission.sample(load);
     // Rendering takes some milliseconds, which would block an async thread.
     let rendered = Arc::clone(&monitored);

@@ -15,7 +15,7 @@ mod ranking;
 mod scored;
 mod select;
 
-pub(crate) use query::{Queries, Query, Scoring};
+pub(crate) use query::{Queries, Query, ReadBatch, Scoring};
 pub(crate) use ranking::Assessment;
 pub(crate) use scored::{ScoredCall, answer_bytes};
 pub(crate) use select::{ModelSelection, WantedModel};

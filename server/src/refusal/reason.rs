@@ -66,6 +66,7 @@ reasons! {
         // Not `NotFound`, which is for what does not exist: the client has the graph, and only has to
         // send it.
         GRAPH_NOT_CACHED,
+        LEASES_OFF,
         MEASUREMENTS_OFF,
         MODEL_REJECTED,
         MODELS_UNREADABLE,
@@ -74,6 +75,7 @@ reasons! {
         PAD_UNKNOWN,
         POLICY_NOT_KEPT,
         SERVES_ALREADY,
+        UNKNOWN_BATCH,
     }
     Internal {
         MODEL_FAILED,
@@ -144,6 +146,7 @@ reasons! {
         OVERLOADED,
         QUEUE_FULL,
         STREAM_AHEAD,
+        TOO_MANY_LEASES,
     }
     Unauthenticated {
         TOKEN_MISSING,

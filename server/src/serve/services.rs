@@ -12,6 +12,7 @@ use crate::{
     graphs::{GraphCache, Graphs},
     handlers::CostModel,
     learning::Learning,
+    leases::Leases,
     metrics::Metrics,
     model::ModelKeys,
     monitoring::{MonitoringSources, Readiness},
@@ -143,7 +144,12 @@ fn cost_model(
     };
     let cache = GraphCache::new(settings.graph_cache_bytes, metrics);
     let graphs = Arc::new(Graphs::new(cache, engine, bounds, Arc::clone(metrics)));
-    let stored = StoredMeasurements::new(store, Arc::clone(engine), Arc::clone(&graphs), limits);
+    let stored = StoredMeasurements::new(
+        store.clone(),
+        Arc::clone(engine),
+        Arc::clone(&graphs),
+        limits,
+    );
     let stored = Arc::new(stored);
     let admission = Admission::new(
         Arc::clone(engine),
@@ -159,6 +165,7 @@ fn cost_model(
         graphs,
         queries: Arc::new(queries),
         learning: Arc::new(Learning::new(Arc::clone(engine), Arc::clone(&stored))),
+        leases: Arc::new(Leases::new(store)),
         stored,
         bounds,
         reader_decisions: settings.decisions,

@@ -47,6 +47,11 @@ const CONFIGURATION: &str = "hlorank 2026 stored configuration";
 
 pub(super) const DIGEST_BYTES: usize = size_of::<Digest>();
 
+/// What names a configuration among those of a graph, given its canonical bytes.
+pub(crate) fn config_digest(config: &[u8]) -> Digest {
+    Digest::of_parts(CONFIGURATION, [config])
+}
+
 impl Subject {
     /// What the keys of its measurements begin with: the length of the target in two bytes, the target and the graph hash.
     pub(super) fn prefix(&self) -> Vec<u8> {
@@ -73,7 +78,7 @@ impl Subject {
     pub(super) fn key(&self, config: &[u8], id: &[u8], reporter: &Reporter) -> Vec<u8> {
         let mut key = self.prefix();
         // A digest, because configurations can be long. Its fixed length separates it from the id.
-        key.extend(Digest::of_parts(CONFIGURATION, [config]).0);
+        key.extend(config_digest(config).0);
         key.extend(id);
         key.extend(reporter.tag());
         key
@@ -91,6 +96,12 @@ impl Subject {
         let (subject, rest) = Self::of_start(key)?;
         let (_, id) = rest.split_first_chunk::<DIGEST_BYTES>()?;
         Some((subject, id))
+    }
+
+    /// The digest of the configuration of a key; `None` if it is none of [`Self::key`].
+    pub(super) fn config_of_key(key: &[u8]) -> Option<Digest> {
+        let (_, rest) = Self::of_start(key)?;
+        rest.first_chunk().copied().map(Digest)
     }
 
     /// The subject of a prefix; `None` if it is none of [`Self::prefix`].

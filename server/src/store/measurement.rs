@@ -21,6 +21,8 @@ pub struct Measurement {
     pub reporter: Reporter,
     /// When it was first reported, in seconds since 1970.
     pub reported_at: u64,
+    /// The machine that measured; empty if it was not named.
+    pub machine: String,
 }
 
 /// What came of measuring a configuration.
@@ -93,6 +95,8 @@ struct Record {
     failure: i32,
     #[prost(string, tag = "6")]
     reporter: String,
+    #[prost(string, tag = "7")]
+    machine: String,
 }
 
 /// Length of an id that is made of an outcome.
@@ -138,6 +142,7 @@ impl Measurement {
                 repeats,
                 failure,
                 reporter: self.reporter.name().to_owned(),
+                machine: self.machine.clone(),
             }
             .encode_to_vec(),
         );
@@ -160,6 +165,7 @@ impl Measurement {
             repeats,
             failure,
             reporter,
+            machine,
         } = Record::decode(rest_of_record).ok()?;
         let task = task_of(task)?;
         let reporter = Reporter::named(&reporter)?;
@@ -176,6 +182,7 @@ impl Measurement {
             outcome,
             reporter,
             reported_at: u64::from_be_bytes(*time),
+            machine,
         };
         Some((subject, measurement))
     }
@@ -249,6 +256,7 @@ mod tests {
                 outcome,
                 reporter,
                 reported_at: 1_800_000_000,
+                machine: "node 3".to_owned(),
             };
             let (key, record) = (measurement.key(&subject), measurement.record());
             assert_eq!(

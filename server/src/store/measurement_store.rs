@@ -84,6 +84,40 @@ impl MeasurementStore {
         Ok(reported)
     }
 
+    /// Returns the digests of the configurations that have measurements of a graph.
+    pub(crate) async fn measured(&self, subject: &Subject) -> Result<Vec<Digest>, StoreError> {
+        self.noted(match &self.kept {
+            StoreBackend::File { file, .. } => {
+                let subject = subject.clone();
+                file.read(move |read| read::measured(read, &subject)).await
+            }
+            StoreBackend::Database(database) => database.measured(subject).await,
+        })
+    }
+
+    /// Whether several servers may use it.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.kept, StoreBackend::Database(_))
+    }
+
+    /// Whether this server may have leased what it does not know of any more, because it was started anew.
+    pub(crate) fn may_have_lost_leases(&self) -> bool {
+        matches!(&self.kept, StoreBackend::File { file, .. } if file.existed)
+    }
+
+    /// Changes what servers share of a search. `change` gets its bytes, which are none at first, and the milliseconds of the
+    /// database's clock, and returns the new bytes. A file shares nothing, and keeps nothing.
+    pub(crate) async fn change_search<T: Send>(
+        &self,
+        key: Digest,
+        change: impl FnOnce(&[u8], u64) -> (Vec<u8>, T) + Send,
+    ) -> Result<T, StoreError> {
+        self.noted(match &self.kept {
+            StoreBackend::File { .. } => Ok(change(&[], 0).1),
+            StoreBackend::Database(database) => database.change_search(key, change).await,
+        })
+    }
+
     /// Returns the graph of a subject, if it is kept.
     pub async fn graph(&self, subject: Subject) -> Result<Option<KeptGraph>, StoreError> {
         self.noted(match &self.kept {

@@ -37,6 +37,7 @@ pub use decision::{
     DecisionView, ReaderDecisions, StoredDecision,
 };
 pub use error::{OpenStoreError, StoreError, StoreFault};
+pub(crate) use key::config_digest;
 pub use key::{MeasurementFilter, Reporter, ReporterFilter, Subject};
 pub use location::{DatabaseUrl, StoreLocation};
 pub use measurement::{

@@ -81,6 +81,7 @@ fn measurement(number: u32) -> Measurement {
         outcome,
         reporter: Reporter::named("ci").unwrap(),
         reported_at: 1_000 + u64::from(number),
+        machine: String::new(),
     }
 }
 

@@ -200,7 +200,7 @@ fn failed(detail: &dyn ToString) -> CallError {
 }
 
 impl StoredMeasurements {
-    /// Keeps measurements, each with the time when it was reported, and their graph with the first of them. Returns once they
+    /// Keeps measurements of one machine, each with the time when it was reported, and their graph with the first of them. Returns once they
     /// are on disk.
     pub(crate) async fn report(
         &self,
@@ -209,6 +209,7 @@ impl StoredMeasurements {
         sent: SentMeasurements,
         reporter: Reporter,
         reported_at: Vec<u64>,
+        machine: String,
     ) -> Result<ReportOutcome, CallError> {
         let store = self.store()?;
         let graph = Arc::clone(&found.graph);
@@ -236,6 +237,7 @@ impl StoredMeasurements {
                 outcome,
                 reporter: by.clone(),
                 reported_at: reported_at[config],
+                machine: machine.clone(),
             });
             Ok::<_, CallError>(measurements.collect::<Vec<_>>())
         };

@@ -9,13 +9,13 @@ use super::{
     search::{CONSIDERED, SearchResult, search},
 };
 use crate::{
-    adaptation::{Candidates, LayoutRows, MAX_SIZE, Point, Suggestion, SuggestionRequest},
+    adaptation::{Candidates, LayoutRows, MAX_SIZE, Point, Reason, Suggestion, SuggestionRequest},
     call::{CallError, Position},
     compute::Class,
     engine::rank,
     learning::{Evaluator, PredictedBatch, Predictor, ScoredConfigs, Scores, point_bytes, points},
     model::ScoreUnit,
-    queries::{Query, ScoredCall},
+    queries::{Query, ReadBatch, ScoredCall},
 };
 
 /// What to measure next.
@@ -31,14 +31,35 @@ pub(crate) struct Suggestions {
 pub(crate) async fn suggest(
     query: &Query,
     batch: EncodedBatch,
-    mut wanted: SuggestionRequest,
+    wanted: SuggestionRequest,
     combined: Option<CombinedPart>,
 ) -> Result<Suggestions, CallError> {
-    let asked = Instant::now();
     let batch = query.read(batch).await?;
+    suggest_from(query, &batch, wanted, combined, Decided::default()).await
+}
+
+/// What is decided of some configurations before others are chosen.
+#[derive(Clone, Default)]
+pub(super) struct Decided {
+    /// These are suggested, before all others.
+    pub(super) first: Vec<usize>,
+    /// These are not suggested.
+    pub(super) left_out: Vec<usize>,
+}
+
+/// The same for a batch that was read.
+pub(super) async fn suggest_from(
+    query: &Query,
+    batch: &ReadBatch,
+    mut wanted: SuggestionRequest,
+    combined: Option<CombinedPart>,
+    decided: Decided,
+) -> Result<Suggestions, CallError> {
+    let asked = Instant::now();
     let class = batch.class;
     let evaluator = query.evaluator();
-    let predicting = evaluator.predict(batch.configurations, query.terms(class, false));
+    let configurations = Arc::clone(&batch.configurations);
+    let predicting = evaluator.predict(configurations, query.terms(class, false));
     let (mut evaluation, predicted) = predicting.await?;
     let sample = evaluator.sample_of(&predicted, class).await?;
     let terms = query.terms(class, true);
@@ -46,7 +67,8 @@ pub(crate) async fn suggest(
     evaluation.reuse += found.reuse;
     let lesson = query.lesson.as_ref();
     let measured = lesson.map_or_else(Arc::default, |lesson| Arc::clone(&lesson.points));
-    let (mut suggested, configurations) = choose(evaluator, found, measured, wanted).await?;
+    let (mut suggested, configurations) =
+        choose(evaluator, found, measured, wanted, decided).await?;
     let combinations = combined.and_then(|_| renumber(&mut suggested, &configurations));
     let configs = ScoredConfigs {
         evaluation,
@@ -54,7 +76,13 @@ pub(crate) async fn suggest(
         sample,
     };
     Ok(Suggestions {
-        scored: query.scored(Position::default(), asked, configs, batch.seen, None),
+        scored: query.scored(
+            Position::default(),
+            asked,
+            configs,
+            batch.seen.clone(),
+            None,
+        ),
         suggested,
         combinations,
     })
@@ -67,6 +95,7 @@ async fn choose(
     found: SearchResult,
     measured: Arc<Vec<Point>>,
     wanted: SuggestionRequest,
+    decided: Decided,
 ) -> Result<(Vec<SuggestedConfig>, Arc<Configurations>), CallError> {
     let others = wanted.count + wanted.pending.len();
     let bytes = choosing_bytes(&evaluator.graph, measured.len(), others);
@@ -75,6 +104,7 @@ async fn choose(
         from: found.visited,
         drawn: found.drawn,
         measured,
+        decided,
         predictor: evaluator.predictor,
         unit: evaluator.model.manifest().unit,
     };
@@ -99,6 +129,7 @@ pub(super) struct Choice {
     pub(super) drawn: Range<usize>,
     /// The configurations that were measured or failed.
     pub(super) measured: Arc<Vec<Point>>,
+    pub(super) decided: Decided,
     pub(super) predictor: Option<Predictor>,
     /// The unit of the model's scores.
     pub(super) unit: ScoreUnit,
@@ -148,7 +179,9 @@ impl Choice {
         let log_seconds = &self.from.log_seconds;
         let is_equal = |score: &f32| score.to_bits() == log_seconds[0].to_bits();
         // What knows most suggests: measurements of the graph, then other targets, then the model.
-        let suggestions = if let Some(adapted) = adapted {
+        let suggestions = if wanted.count == 0 {
+            Vec::new()
+        } else if let Some(adapted) = adapted {
             adapted.suggest(&candidates, wanted)
         } else if has_columns && log_seconds.iter().all(is_equal) {
             // Nothing tells configurations apart but their columns.
@@ -159,7 +192,12 @@ impl Choice {
             wanted.by_model(candidates.ranking)
         };
         let deviation = |config: usize| Some(adapted?.predict(&points(&[config])[0]).deviation);
-        let described = suggestions.into_iter().map(|suggestion| SuggestedConfig {
+        let first = self.decided.first.iter().map(|&config| Suggestion {
+            config,
+            reason: Reason::Model,
+            improvement: 0.0,
+        });
+        let described = first.chain(suggestions).map(|suggestion| SuggestedConfig {
             score: log_seconds[suggestion.config],
             deviation: deviation(suggestion.config),
             suggestion,
@@ -183,6 +221,9 @@ impl Choice {
         let mut may_be: Vec<bool> = vec![false; self.from.scores.len()];
         for first in self.from.configurations.batch().distinct().first {
             may_be[first] = true;
+        }
+        for &config in &self.decided.left_out {
+            may_be[config] = false;
         }
         self.leave_out_measured(&mut may_be);
         let ranking = rank(&self.from.log_seconds, 0).into_iter();

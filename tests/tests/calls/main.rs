@@ -9,6 +9,7 @@ mod discovery;
 mod feature_set;
 mod fusion;
 mod json_calls;
+mod leases;
 mod limits;
 mod measurements;
 mod metrics;

@@ -9,7 +9,7 @@ use std::{
 
 use clap::Args;
 use hlorank_client::{
-    Adapt, Client, GraphHandle, MeasuredOutcome,
+    Adapt, Client, GraphHandle, MeasuredOutcome, ReportDetails,
     v1::{self, ConfigBatch, ExportedMeasurements, GraphMeasurements},
 };
 use hlorank_graph::{
@@ -99,13 +99,14 @@ impl Import {
         for Report { graph, parts } in self.read(file)? {
             report.graphs += 1;
             for part in &parts {
-                let (reporter, reported_at) = if self.as_own {
-                    ("", &[][..])
-                } else {
-                    (&*part.reporter, &*part.reported_at)
+                let machine = part.details.machine.clone();
+                let own = ReportDetails {
+                    machine,
+                    ..ReportDetails::default()
                 };
+                let details = if self.as_own { &own } else { &part.details };
                 let answer = client
-                    .report_measurements_of(reporter, reported_at, &graph, &part.measurements)
+                    .report_measurements_with(details, &graph, &part.measurements)
                     .await?;
                 report.accepted += answer.accepted as usize;
                 report.known += answer.known as usize;
@@ -174,12 +175,9 @@ struct Report {
     parts: Vec<Part>,
 }
 
-/// Measurements of one reporter.
+/// Measurements of one reporter and one machine.
 struct Part {
-    /// Empty for the client itself.
-    reporter: String,
-    /// When each was reported; empty for now.
-    reported_at: Vec<u64>,
+    details: ReportDetails,
     measurements: Adapt,
 }
 
@@ -211,7 +209,7 @@ impl Report {
         let mut parts = Vec::new();
         for part in exported.measurements {
             // The common case: the batch stays as it is, and neither it nor the graph is read.
-            if part.reporters.windows(2).all(|pair| pair[0] == pair[1]) {
+            if are_equal(&part.reporters) && are_equal(&part.machines) {
                 parts.push(Part::from_one(part));
                 continue;
             }
@@ -222,7 +220,7 @@ impl Report {
                 source,
             })?;
             let configurations = read_configurations(&part, &graph).map_err(unreadable)?;
-            parts.extend(Part::by_reporter(&part, &configurations));
+            parts.extend(Part::by_origin(&part, &configurations));
         }
         Ok(Self { graph, parts })
     }
@@ -247,8 +245,7 @@ impl Report {
             let outcomes: Vec<MeasuredOutcome> = configs.iter().map(time).collect();
             let configurations = measurements.configurations.select(configs);
             Part {
-                reporter: String::new(),
-                reported_at: Vec::new(),
+                details: ReportDetails::default(),
                 measurements: Adapt::new(target).measured(&configurations, &outcomes),
             }
         };
@@ -260,13 +257,17 @@ impl Report {
 }
 
 impl Part {
-    /// Splits measurements by their reporters.
-    fn by_reporter(of: &GraphMeasurements, all: &Configurations) -> Vec<Self> {
-        let mut numbers = BTreeMap::<&str, Vec<usize>>::new();
-        for (number, reporter) in of.reporters.iter().enumerate() {
-            numbers.entry(reporter).or_default().push(number);
+    /// Splits measurements by their reporters and machines.
+    fn by_origin(of: &GraphMeasurements, all: &Configurations) -> Vec<Self> {
+        let mut numbers = BTreeMap::<[&str; 2], Vec<usize>>::new();
+        for number in 0..of.seconds.len() {
+            let origin = [
+                name_of(&of.reporters, number),
+                name_of(&of.machines, number),
+            ];
+            numbers.entry(origin).or_default().push(number);
         }
-        let part = |(reporter, numbers): (&str, Vec<usize>)| {
+        let part = |([reporter, machine], numbers): ([&str; 2], Vec<usize>)| {
             let configs = all.select(&numbers).to_smallest_form();
             Self::from_one(GraphMeasurements {
                 target: of.target.clone(),
@@ -278,6 +279,7 @@ impl Part {
                 failures: values(&of.failures, &numbers),
                 ids: values(&of.ids, &numbers),
                 reporters: vec![reporter.to_owned()],
+                machines: vec![machine.to_owned()],
                 reported_at: values(&of.reported_at, &numbers),
                 ..GraphMeasurements::default()
             })
@@ -285,7 +287,7 @@ impl Part {
         numbers.into_iter().map(part).collect()
     }
 
-    /// Takes the measurements of one reporter.
+    /// Takes the measurements of one reporter and one machine.
     fn from_one(of: GraphMeasurements) -> Self {
         // With its id, a measurement that the server has already is counted as known and not kept
         // twice.
@@ -299,11 +301,24 @@ impl Part {
             ..v1::Adapt::default()
         };
         Self {
-            reporter: of.reporters.into_iter().next().unwrap_or_default(),
-            reported_at: of.reported_at,
+            details: ReportDetails {
+                reporter: of.reporters.into_iter().next().unwrap_or_default(),
+                reported_at: of.reported_at,
+                machine: of.machines.into_iter().next().unwrap_or_default(),
+                ..ReportDetails::default()
+            },
             measurements: adapt.into(),
         }
     }
+}
+
+/// Returns a name. An older server sends no machines, and one before it no reporters.
+fn name_of(names: &[String], number: usize) -> &str {
+    names.get(number).map_or("", String::as_str)
+}
+
+fn are_equal(names: &[String]) -> bool {
+    names.windows(2).all(|pair| pair[0] == pair[1])
 }
 
 /// Returns the values of some numbers.

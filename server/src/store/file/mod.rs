@@ -24,6 +24,8 @@ use crate::metrics::StoreSeries;
 pub(super) struct FileStore {
     file: Arc<StoreFile>,
     commands: mpsc::Sender<Command>,
+    /// Whether the file was there before.
+    pub(super) existed: bool,
 }
 
 /// Maximum number of commands that wait for the writer. Further calls wait for a place.
@@ -36,6 +38,7 @@ impl FileStore {
         limit: u64,
         series: Arc<StoreSeries>,
     ) -> Result<Self, OpenStoreError> {
+        let existed = path.exists();
         let file = Arc::new(StoreFile::open(path)?);
         if let Ok(totals) = file.totals() {
             tracing::info!(
@@ -64,6 +67,7 @@ impl FileStore {
         Ok(Self {
             file,
             commands: sender,
+            existed,
         })
     }
 

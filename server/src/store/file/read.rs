@@ -79,6 +79,27 @@ fn turns<V: redb::Value + 'static>(
     Ok(drawn)
 }
 
+/// Returns the digests of the configurations that have measurements of a graph.
+pub(crate) fn measured(
+    read: &ReadTransaction,
+    subject: &Subject,
+) -> Result<Vec<Digest>, redb::Error> {
+    let table = read.open_table(MEASUREMENTS)?;
+    let prefix = subject.prefix();
+    let mut measured = Vec::new();
+    for entry in table.range::<&[u8]>(prefix.as_slice()..)? {
+        let (key, _) = entry?;
+        if !key.value().starts_with(&prefix) {
+            break;
+        }
+        let config = Subject::config_of_key(key.value()).ok_or_else(unreadable)?;
+        if measured.last() != Some(&config) {
+            measured.push(config);
+        }
+    }
+    Ok(measured)
+}
+
 /// Reads the measurements of the first of some keys, as many as fit a page. Returns also the number of keys that were read;
 /// those of measurements that were deleted meanwhile are left out.
 pub(crate) fn measurements(

@@ -256,6 +256,11 @@ const TABLES: &str = "
         since timestamptz NOT NULL,
         until timestamptz NOT NULL
     );
+    CREATE TABLE IF NOT EXISTS hlorank_searches (
+        key bytea PRIMARY KEY,
+        leases bytea NOT NULL,
+        used timestamptz NOT NULL
+    );
     CREATE TABLE IF NOT EXISTS hlorank_store (
         number int PRIMARY KEY CHECK (number = 1),
         format bigint NOT NULL,

@@ -20,6 +20,7 @@ use crate::metrics::{StoreSeries, set};
 mod decisions;
 mod link;
 mod read;
+mod searches;
 mod write;
 
 /// Measurements in a database. Two connections are used: one to read, and one to write.

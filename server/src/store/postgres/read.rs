@@ -33,6 +33,11 @@ const DRAW: &str = "
 /// More than what follows the configuration in any key: an id and the tag of a reporter.
 const LAST: [u8; 96] = [u8::MAX; 96];
 
+/// The digests of the configurations of the keys of a range.
+const MEASURED: &str = "
+    SELECT DISTINCT substring(key FROM $3 FOR 32) FROM hlorank_measurements
+    WHERE key >= $1 AND ($2::bytea IS NULL OR key < $2)";
+
 /// Records of the first of some keys, as many as fit into a page.
 const RECORDS: &str = "
     SELECT place, key, record FROM (
@@ -139,6 +144,19 @@ impl PostgresStore {
             .and_then(|place| usize::try_from(place).ok())
             .unwrap_or(keys.len());
         Ok((measurements.ok_or_else(unreadable)?, keys))
+    }
+
+    /// Returns the digests of the configurations that have measurements of a graph.
+    pub(crate) async fn measured(&self, subject: &Subject) -> Result<Vec<Digest>, StoreError> {
+        let client = self.reader.client().await?;
+        let prefix = subject.prefix();
+        let end = end_of_prefix(&prefix);
+        let start = i32::try_from(prefix.len() + 1).unwrap_or(i32::MAX);
+        let rows = within(client.query(MEASURED, &[&prefix, &end, &start])).await?;
+        let config = |row: &Row| row.get::<_, &[u8]>(0).try_into().ok().map(Digest);
+        rows.iter()
+            .map(|row| config(row).ok_or_else(unreadable))
+            .collect()
     }
 
     /// Returns the graph of a subject, if it is kept.

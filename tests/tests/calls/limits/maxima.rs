@@ -38,6 +38,11 @@ fn report() -> ReportMeasurementsRequest {
         ids: ids(REPORTED),
         reporter: "r".repeat(256),
         reported_at: vec![253_402_300_799; REPORTED],
+        leases: (0..REPORTED)
+            .map(|number| format!("{number:016}").into_bytes().into())
+            .collect(),
+        search: "s".repeat(64),
+        machine: "m".repeat(256),
     }
 }
 

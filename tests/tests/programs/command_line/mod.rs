@@ -17,3 +17,4 @@ mod running;
 mod security;
 mod suggest;
 mod terminal;
+mod worker;

@@ -12,6 +12,7 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from hlorank.wire.v1 import adaptation_pb2 as _adaptation_pb2
 from hlorank.wire.v1 import configuration_pb2 as _configuration_pb2
 from hlorank.wire.v1 import graph_pb2 as _graph_pb2
+from hlorank.wire.v1 import lease_pb2 as _lease_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -409,6 +410,8 @@ class SuggestConfigsRequest(_message.Message):
     SINCE_IMPROVEMENT_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     SOURCE_FIELD_NUMBER: _builtins.int
+    LEASE_FIELD_NUMBER: _builtins.int
+    BATCH_DIGEST_FIELD_NUMBER: _builtins.int
     count: _builtins.int
     """Number of suggestions, at most 64; 0 (the default) for 1."""
     since_improvement: _builtins.int
@@ -419,6 +422,11 @@ class SuggestConfigsRequest(_message.Message):
     """Seed of random suggestions."""
     source: Global___SuggestionSource.ValueType
     """Where suggestions come from; BATCH by default. The other sources need a segment model, and a batch of layouts."""
+    batch_digest: _builtins.bytes
+    """32 bytes: names a batch that was sent before, in place of `batch`; `batch_digest` of that answer. A server that does not have
+    it any more fails with FAILED_PRECONDITION and reason UNKNOWN_BATCH; send the batch itself then. Empty (the default) if
+    `batch` is sent.
+    """
     @_builtins.property
     def graph(self) -> _graph_pb2.Graph:
         """The graph that the configurations belong to."""
@@ -441,6 +449,13 @@ class SuggestConfigsRequest(_message.Message):
         they add to what these will tell.
         """
 
+    @_builtins.property
+    def lease(self) -> _lease_pb2.LeaseRequest:
+        """Has the suggestions leased, so that many workers measure one search and nothing twice; off if not set. The server needs
+        --measurements, `adapt` a target, and `source` is BATCH. What the server keeps of the target is learned from, as with
+        `adapt.use_stored`, and not suggested again.
+        """
+
     def __init__(
         self,
         *,
@@ -453,10 +468,12 @@ class SuggestConfigsRequest(_message.Message):
         since_improvement: _builtins.int = ...,
         seed: _builtins.int = ...,
         source: Global___SuggestionSource.ValueType = ...,
+        lease: _lease_pb2.LeaseRequest | None = ...,
+        batch_digest: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["adapt", b"adapt", "batch", b"batch", "graph", b"graph", "model", b"model"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["adapt", b"adapt", "batch", b"batch", "graph", b"graph", "lease", b"lease", "model", b"model"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapt", b"adapt", "batch", b"batch", "count", b"count", "graph", b"graph", "model", b"model", "pending", b"pending", "seed", b"seed", "since_improvement", b"since_improvement", "source", b"source"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapt", b"adapt", "batch", b"batch", "batch_digest", b"batch_digest", "count", b"count", "graph", b"graph", "lease", b"lease", "model", b"model", "pending", b"pending", "seed", b"seed", "since_improvement", b"since_improvement", "source", b"source"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -477,8 +494,16 @@ class SuggestConfigsResponse(_message.Message):
     ADAPTATION_FIELD_NUMBER: _builtins.int
     COMBINATIONS_FIELD_NUMBER: _builtins.int
     CONFIDENCE_FIELD_NUMBER: _builtins.int
+    LEASES_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    RETRY_AFTER_FIELD_NUMBER: _builtins.int
+    BATCH_DIGEST_FIELD_NUMBER: _builtins.int
     graph_hash: _builtins.bytes
     """32 bytes; later calls may send this hash instead of the graph."""
+    state: _lease_pb2.SearchState.ValueType
+    """What the search is doing, if `lease` is set."""
+    batch_digest: _builtins.bytes
+    """32 bytes; later calls may send this digest instead of the batch."""
     @_builtins.property
     def suggestions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Suggestion]:
         """The suggestions in the order in which to measure them. Fewer than asked for if there are no more configurations that
@@ -513,6 +538,14 @@ class SuggestConfigsResponse(_message.Message):
     def confidence(self) -> _adaptation_pb2.Confidence:
         """How far a ranking by score can be trusted, as in RankConfigsResponse."""
 
+    @_builtins.property
+    def leases(self) -> _containers.RepeatedCompositeFieldContainer[_lease_pb2.Lease]:
+        """The lease of each suggestion, if `lease` is set."""
+
+    @_builtins.property
+    def retry_after(self) -> _duration_pb2.Duration:
+        """When to ask again, if the state is ALL_LEASED."""
+
     def __init__(
         self,
         *,
@@ -525,10 +558,14 @@ class SuggestConfigsResponse(_message.Message):
         adaptation: _adaptation_pb2.Adaptation | None = ...,
         combinations: _configuration_pb2.PackedLayoutConfigs | None = ...,
         confidence: _adaptation_pb2.Confidence | None = ...,
+        leases: _abc.Iterable[_lease_pb2.Lease] | None = ...,
+        state: _lease_pb2.SearchState.ValueType = ...,
+        retry_after: _duration_pb2.Duration | None = ...,
+        batch_digest: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["adaptation", b"adaptation", "combinations", b"combinations", "confidence", b"confidence", "model", b"model", "reuse", b"reuse", "timings", b"timings"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["adaptation", b"adaptation", "combinations", b"combinations", "confidence", b"confidence", "model", b"model", "retry_after", b"retry_after", "reuse", b"reuse", "timings", b"timings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adaptation", b"adaptation", "combinations", b"combinations", "confidence", b"confidence", "graph_hash", b"graph_hash", "model", b"model", "reuse", b"reuse", "suggestions", b"suggestions", "timings", b"timings", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adaptation", b"adaptation", "batch_digest", b"batch_digest", "combinations", b"combinations", "confidence", b"confidence", "graph_hash", b"graph_hash", "leases", b"leases", "model", b"model", "retry_after", b"retry_after", "reuse", b"reuse", "state", b"state", "suggestions", b"suggestions", "timings", b"timings", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -36,6 +36,9 @@ class ReportMeasurementsRequest(_message.Message):
     IDS_FIELD_NUMBER: _builtins.int
     REPORTER_FIELD_NUMBER: _builtins.int
     REPORTED_AT_FIELD_NUMBER: _builtins.int
+    LEASES_FIELD_NUMBER: _builtins.int
+    SEARCH_FIELD_NUMBER: _builtins.int
+    MACHINE_FIELD_NUMBER: _builtins.int
     target: _builtins.str
     """The client's name for what the times were measured on: hardware, compiler and flags. Required, at most 256 bytes."""
     reporter: _builtins.str
@@ -43,6 +46,10 @@ class ReportMeasurementsRequest(_message.Message):
     client itself: the name of its token or, if calls need none, its address. To name another needs the scope admin, if the
     server has tokens. At most 256 bytes.
     """
+    search: _builtins.str
+    """The search of the requests that leased."""
+    machine: _builtins.str
+    """The machine that measured, at most 256 bytes; empty (the default) if unknown. Machines of one target can differ in speed."""
     @_builtins.property
     def graph(self) -> _graph_pb2.Graph:
         """The graph that the configurations belong to."""
@@ -76,6 +83,12 @@ class ReportMeasurementsRequest(_message.Message):
         for now. To send it needs the scope admin, if the server has tokens.
         """
 
+    @_builtins.property
+    def leases(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """The lease of each measurement, which ends with the report; empty (the default) if none was leased. A measurement without an
+        id has that of its lease. Leases that expired or are unknown are no error.
+        """
+
     def __init__(
         self,
         *,
@@ -88,10 +101,13 @@ class ReportMeasurementsRequest(_message.Message):
         ids: _abc.Iterable[_builtins.bytes] | None = ...,
         reporter: _builtins.str = ...,
         reported_at: _abc.Iterable[_builtins.int] | None = ...,
+        leases: _abc.Iterable[_builtins.bytes] | None = ...,
+        search: _builtins.str = ...,
+        machine: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "graph", b"graph"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "failures", b"failures", "graph", b"graph", "ids", b"ids", "repeats", b"repeats", "reported_at", b"reported_at", "reporter", b"reporter", "seconds", b"seconds", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "failures", b"failures", "graph", b"graph", "ids", b"ids", "leases", b"leases", "machine", b"machine", "repeats", b"repeats", "reported_at", b"reported_at", "reporter", b"reporter", "search", b"search", "seconds", b"seconds", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -218,6 +234,7 @@ class GraphMeasurements(_message.Message):
     IDS_FIELD_NUMBER: _builtins.int
     REPORTERS_FIELD_NUMBER: _builtins.int
     REPORTED_AT_FIELD_NUMBER: _builtins.int
+    MACHINES_FIELD_NUMBER: _builtins.int
     target: _builtins.str
     """The target."""
     graph_hash: _builtins.bytes
@@ -252,6 +269,10 @@ class GraphMeasurements(_message.Message):
     def reported_at(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """When each was first reported, by the clock of the server that it was reported to, in seconds since 1970."""
 
+    @_builtins.property
+    def machines(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The machine that measured each; empty if it was not named."""
+
     def __init__(
         self,
         *,
@@ -264,10 +285,11 @@ class GraphMeasurements(_message.Message):
         ids: _abc.Iterable[_builtins.bytes] | None = ...,
         reporters: _abc.Iterable[_builtins.str] | None = ...,
         reported_at: _abc.Iterable[_builtins.int] | None = ...,
+        machines: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "failures", b"failures", "graph_hash", b"graph_hash", "ids", b"ids", "repeats", b"repeats", "reported_at", b"reported_at", "reporters", b"reporters", "seconds", b"seconds", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "failures", b"failures", "graph_hash", b"graph_hash", "ids", b"ids", "machines", b"machines", "repeats", b"repeats", "reported_at", b"reported_at", "reporters", b"reporters", "seconds", b"seconds", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,200 @@
+//! `RenewLeases`, and what other methods say about leases.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use hlorank_graph::Digest;
+use hlorank_proto::v1::{
+    Lease, LeaseRequest, LeaseState, MeasurementFailure, RenewLeasesRequest, RenewLeasesResponse,
+};
+
+use super::{
+    CostModel,
+    request::{check_length, check_target, read_hash},
+};
+use crate::{
+    errors::ServiceError,
+    leases::{GrantedLease, LEASE_ID_BYTES, LeaseWorker, MAX_LEASES, Renewed, SearchKey},
+    store::{Outcome, Subject},
+    suggestions::{LeaseBudget, WantedLeases},
+};
+
+/// Maximum length of the name of a worker, and of a search.
+const MAX_NAME_BYTES: usize = 64;
+
+/// Maximum length of the name of a machine.
+pub(super) const MAX_MACHINE_BYTES: usize = 256;
+
+/// How long a lease lasts, in seconds: by default, at least and at most.
+const LEASE_SECONDS: i64 = 60;
+const MIN_LEASE_SECONDS: u64 = 5;
+const MAX_LEASE_SECONDS: u64 = 3_600;
+
+impl CostModel {
+    pub(super) async fn renew(
+        &self,
+        request: RenewLeasesRequest,
+    ) -> Result<RenewLeasesResponse, ServiceError> {
+        self.leases.store()?;
+        let key = search_key(
+            read_hash("graph_hash", &request.graph_hash)?,
+            "target",
+            request.target,
+            "search",
+            request.search,
+        )?;
+        let worker = LeaseWorker {
+            ttl: lease_time("ttl", request.ttl)?,
+            name: worker_name("worker", request.worker)?,
+            machine: String::new(),
+        };
+        if request.ids.len() > MAX_LEASES {
+            let found = format!("{} long", request.ids.len());
+            let expected = format!("at most {MAX_LEASES} leases");
+            return Err(ServiceError::invalid("ids", found, expected));
+        }
+        let ids = lease_ids("ids", &request.ids)?;
+        if request.give_back {
+            self.leases.end(&key, &ids, false).await?;
+            let states = vec![LeaseState::Ended.into(); ids.len()];
+            return Ok(RenewLeasesResponse { states });
+        }
+        if request.configs.len() != ids.len() {
+            let found = format!("{} long", request.configs.len());
+            let expected = format!("as long as ids, {}", ids.len());
+            return Err(ServiceError::invalid("configs", found, expected));
+        }
+        let configs = request
+            .configs
+            .iter()
+            .map(|config| read_hash("configs", config));
+        let configs: Vec<Digest> = configs.collect::<Result<_, _>>()?;
+        let leases: Vec<(Vec<u8>, Digest)> = ids.into_iter().zip(configs).collect();
+        let renewed = self.leases.renew(&key, &worker, &leases).await?;
+        let states = renewed.into_iter().map(LeaseState::from);
+        Ok(RenewLeasesResponse {
+            states: states.map(i32::from).collect(),
+        })
+    }
+
+    /// Ends the leases of a report. It is stored, and so counts even if that fails.
+    pub(super) async fn end_leases(&self, key: SearchKey, ids: &[Vec<u8>]) {
+        if let Err(error) = self.leases.end(&key, ids, true).await {
+            tracing::warn!(%error, "leases of a report did not end; they will expire");
+        }
+    }
+}
+
+/// Reads what a request asks to be leased, without its graph, which is not known yet.
+pub(super) fn wanted_leases(
+    lease: LeaseRequest,
+    target: String,
+) -> Result<WantedLeases, ServiceError> {
+    check_length("lease.machine", &lease.machine, MAX_MACHINE_BYTES)?;
+    let budget = lease.budget.unwrap_or_default();
+    let time = budget.time.map_or(Ok(Duration::MAX), |time| {
+        Duration::try_from(time).map_err(|_| {
+            let expected = "a duration that is not negative";
+            ServiceError::invalid("lease.budget.time", time.to_string(), expected)
+        })
+    });
+    Ok(WantedLeases {
+        key: search_key(
+            Digest([0; 32]),
+            "adapt.target",
+            target,
+            "lease.search",
+            lease.search,
+        )?,
+        worker: LeaseWorker {
+            name: worker_name("lease.worker", lease.worker)?,
+            machine: lease.machine,
+            ttl: lease_time("lease.ttl", lease.ttl)?,
+        },
+        budget: LeaseBudget {
+            measurements: match budget.measurements {
+                0 => usize::MAX,
+                measurements => measurements as usize,
+            },
+            time: time?,
+        },
+        crash: Outcome {
+            seconds: 0.0,
+            repeats: 1,
+            failure: MeasurementFailure::Crash.into(),
+        },
+    })
+}
+
+pub(super) fn search_key(
+    graph: Digest,
+    target_field: &'static str,
+    target: String,
+    field: &'static str,
+    name: String,
+) -> Result<SearchKey, ServiceError> {
+    check_target(target_field, &target)?;
+    check_length(field, &name, MAX_NAME_BYTES)?;
+    let subject = Subject { target, graph };
+    Ok(SearchKey { subject, name })
+}
+
+fn worker_name(field: &'static str, name: String) -> Result<String, ServiceError> {
+    if name.is_empty() {
+        let hint = "name the worker, as HOST/PROCESS";
+        return Err(ServiceError::missing(field, hint));
+    }
+    check_length(field, &name, MAX_NAME_BYTES)?;
+    Ok(name)
+}
+
+/// Reads how long a lease lasts, in milliseconds.
+fn lease_time(
+    field: &'static str,
+    ttl: Option<prost_types::Duration>,
+) -> Result<u64, ServiceError> {
+    let default = prost_types::Duration {
+        seconds: LEASE_SECONDS,
+        nanos: 0,
+    };
+    let sent = ttl.unwrap_or(default);
+    let range = Duration::from_secs(MIN_LEASE_SECONDS)..=Duration::from_secs(MAX_LEASE_SECONDS);
+    match Duration::try_from(sent) {
+        Ok(ttl) if range.contains(&ttl) => Ok(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)),
+        _ => {
+            let expected = "from 5 s to 1 h";
+            Err(ServiceError::invalid(field, sent.to_string(), expected))
+        }
+    }
+}
+
+/// Reads the ids of leases.
+pub(super) fn lease_ids(field: &'static str, ids: &[Bytes]) -> Result<Vec<Vec<u8>>, ServiceError> {
+    if let Some(id) = ids.iter().find(|id| id.len() != LEASE_ID_BYTES) {
+        let found = format!("{} bytes long", id.len());
+        return Err(ServiceError::invalid(field, found, "16 bytes"));
+    }
+    Ok(ids.iter().map(|id| id.to_vec()).collect())
+}
+
+impl From<Renewed> for LeaseState {
+    fn from(renewed: Renewed) -> Self {
+        match renewed {
+            Renewed::Held => Self::Held,
+            Renewed::Adopted => Self::Adopted,
+            Renewed::Ended => Self::Ended,
+            Renewed::Taken => Self::Taken,
+        }
+    }
+}
+
+impl From<&GrantedLease> for Lease {
+    fn from(lease: &GrantedLease) -> Self {
+        Self {
+            id: lease.id.clone().into(),
+            expires_in: prost_types::Duration::try_from(lease.lasts).ok(),
+            attempt: lease.attempt,
+            config: lease.config.0.to_vec().into(),
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Keeps the leases of all searches.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use hlorank_graph::Digest;
+use parking_lot::Mutex;
+use prost::Message as _;
+use tokio::sync::{Mutex as Turn, MutexGuard as TurnGuard};
+use uuid::Uuid;
+
+use super::{
+    LeaseError,
+    search::{GrantedLease, LeaseWorker, LeasedSearch, MAX_LEASES, Renewed, SearchView, renewals},
+};
+use crate::{
+    clock,
+    metrics::CacheSize,
+    store::{
+        DecisionLookup, DecisionSubject, MeasurementStore, Reporter, Subject, canonical_target,
+    },
+};
+
+/// The leases of all searches.
+pub(crate) struct Leases {
+    store: Option<Arc<MeasurementStore>>,
+    kept: Mutex<KeptSearches>,
+    turns: Vec<Turn<()>>,
+    /// When the server started, by the steady clock.
+    started: Duration,
+}
+
+/// What is measured of one graph on one target, under one name.
+#[derive(Clone, Debug)]
+pub(crate) struct SearchKey {
+    pub(crate) subject: Subject,
+    pub(crate) name: String,
+}
+
+/// The searches in the memory of this server.
+#[derive(Default)]
+struct KeptSearches {
+    by_key: HashMap<Digest, KeptSearch>,
+    /// Bytes of all of them.
+    bytes: usize,
+}
+
+struct KeptSearch {
+    search: LeasedSearch,
+    bytes: usize,
+}
+
+/// The namespace of decisions whose keys are graph hashes.
+const SPACES: &str = "space";
+
+/// Maximum number of bytes of all searches.
+const MAX_BYTES: usize = 16 << 20;
+
+/// Bytes of a search beside its leases, and of the heap of each lease.
+const SEARCH_BYTES: usize = 256;
+
+/// Number of calls that choose for different searches at the same time.
+const TURNS: usize = 256;
+
+impl SearchKey {
+    fn digest(&self) -> Digest {
+        let Subject { target, graph } = &self.subject;
+        let parts = [target.as_bytes(), &graph.0, self.name.as_bytes()];
+        Digest::of_parts("hlorank 2026 search", parts)
+    }
+}
+
+impl Leases {
+    /// Leases configurations whose measurements a store keeps; none without a store.
+    pub(crate) fn new(store: Option<Arc<MeasurementStore>>) -> Self {
+        Self {
+            store,
+            kept: Mutex::default(),
+            turns: (0..TURNS).map(|_| Turn::default()).collect(),
+            started: clock::steady(),
+        }
+    }
+
+    /// Sets the gauges to the current state.
+    pub(crate) fn sample(&self, size: &CacheSize) {
+        size.set(self.kept.lock().bytes as u64, MAX_BYTES as u64);
+    }
+
+    /// The store of measurements.
+    pub(crate) fn store(&self) -> Result<&Arc<MeasurementStore>, LeaseError> {
+        self.store.as_ref().ok_or(LeaseError::Off)
+    }
+
+    /// Waits until no other call of this server chooses for a search, because each has to know what those before it leased.
+    pub(crate) async fn turn(&self, key: &SearchKey) -> TurnGuard<'_, ()> {
+        let place = usize::from(key.digest().0[0]) % TURNS;
+        self.turns[place].lock().await
+    }
+
+    /// For how long nothing new is leased, because workers that leased from this server before it was started anew may not have
+    /// renewed yet.
+    pub(crate) fn grace(&self, ttl: Duration) -> Result<Duration, LeaseError> {
+        if !self.store()?.may_have_lost_leases() {
+            return Ok(Duration::ZERO);
+        }
+        let since = clock::steady() - self.started;
+        Ok(renewals(ttl).saturating_sub(since))
+    }
+
+    /// Whether a search has a decision that a client sees.
+    pub(crate) async fn is_decided(
+        &self,
+        key: &SearchKey,
+        client: &Reporter,
+    ) -> Result<bool, LeaseError> {
+        // What is no target in parts cannot have one.
+        let Ok(target) = canonical_target(&key.subject.target) else {
+            return Ok(false);
+        };
+        let lookup = DecisionLookup {
+            subject: DecisionSubject {
+                namespace: SPACES.to_owned(),
+                key: key.subject.graph.0.to_vec(),
+                target,
+            },
+            client: client.clone(),
+            snapshot: 0,
+            strict: false,
+            with_near: false,
+        };
+        Ok(self.store()?.decision(&lookup).await?.decision.is_some())
+    }
+
+    /// The configurations of a search that were measured or failed.
+    pub(crate) async fn measured(&self, key: &SearchKey) -> Result<HashSet<Digest>, LeaseError> {
+        let measured = self.store()?.measured(&key.subject).await?;
+        Ok(measured.into_iter().collect())
+    }
+
+    /// What a worker sees of a search.
+    pub(crate) async fn view(
+        &self,
+        key: &SearchKey,
+        worker: &LeaseWorker,
+    ) -> Result<SearchView, LeaseError> {
+        self.change(key, |search, now| search.view(&worker.name, now))
+            .await
+    }
+
+    /// Leases those of some configurations that nobody has. `None` stands for the others. Fails if the search has too many
+    /// leases for one more.
+    pub(crate) async fn grant(
+        &self,
+        key: &SearchKey,
+        worker: &LeaseWorker,
+        configs: &[Digest],
+    ) -> Result<Vec<Option<GrantedLease>>, LeaseError> {
+        let granted = self.change(key, |search, now| {
+            let new_id = || Uuid::new_v4().into_bytes();
+            match search.live.len() {
+                found @ MAX_LEASES.. => Err(LeaseError::TooMany { found }),
+                _ => Ok(search.grant(worker, configs, new_id, now)),
+            }
+        });
+        granted.await?
+    }
+
+    /// Prolongs leases, and adopts those that are unknown.
+    pub(crate) async fn renew(
+        &self,
+        key: &SearchKey,
+        worker: &LeaseWorker,
+        leases: &[(Vec<u8>, Digest)],
+    ) -> Result<Vec<Renewed>, LeaseError> {
+        let renewed = self.change(key, |search, now| {
+            let renew = |(id, config): &(Vec<u8>, _)| search.renew(worker, id, *config, None, now);
+            leases.iter().map(renew).collect()
+        });
+        let mut renewed: Vec<Option<Renewed>> = renewed.await?;
+        if renewed.contains(&None) {
+            // Those that this server does not know are adopted, unless they were measured.
+            let measured = self.measured(key).await?;
+            let adopted = self.change(key, |search, now| {
+                for ((id, config), renewed) in leases.iter().zip(&mut renewed) {
+                    let is_measured = Some(measured.contains(config));
+                    *renewed =
+                        renewed.or_else(|| search.renew(worker, id, *config, is_measured, now));
+                }
+            });
+            adopted.await?;
+        }
+        let ended = |renewed: Option<_>| renewed.unwrap_or(Renewed::Ended);
+        Ok(renewed.into_iter().map(ended).collect())
+    }
+
+    /// Ends leases, because their configurations were reported or are given back.
+    pub(crate) async fn end(
+        &self,
+        key: &SearchKey,
+        ids: &[Vec<u8>],
+        are_reported: bool,
+    ) -> Result<(), LeaseError> {
+        let end = |search: &mut LeasedSearch, now| {
+            for id in ids {
+                search.end(id, are_reported, now);
+            }
+        };
+        self.change(key, end).await
+    }
+
+    /// Forgets which workers a configuration took with it, because its failure is stored.
+    pub(crate) async fn settle(&self, key: &SearchKey, config: Digest) -> Result<(), LeaseError> {
+        self.change(key, |search, _| search.settle(config)).await
+    }
+
+    /// Ends what expired of a search, and changes it.
+    async fn change<T: Send>(
+        &self,
+        key: &SearchKey,
+        change: impl FnOnce(&mut LeasedSearch, u64) -> T + Send,
+    ) -> Result<T, LeaseError> {
+        let change = |search: &mut LeasedSearch, now| {
+            search.pass(now);
+            change(search, now)
+        };
+        let key = key.digest();
+        let store = self.store()?;
+        if !store.is_shared() {
+            return self.kept.lock().change(key, change);
+        }
+        let changed = store.change_search(key, |bytes, now| {
+            // Bytes that cannot be read are of no use to anybody.
+            let mut search = LeasedSearch::decode(bytes).unwrap_or_default();
+            let done = change(&mut search, now);
+            (search.encode_to_vec(), done)
+        });
+        Ok(changed.await?)
+    }
+}
+
+impl KeptSearches {
+    fn change<T>(
+        &mut self,
+        key: Digest,
+        change: impl FnOnce(&mut LeasedSearch, u64) -> T,
+    ) -> Result<T, LeaseError> {
+        let now = u64::try_from(clock::steady().as_millis()).unwrap_or(u64::MAX);
+        let mut search = self.remove(key).unwrap_or_default();
+        let done = change(&mut search, now);
+        if search.began.is_none() && search.remembered() == 0 {
+            return Ok(done);
+        }
+        let bytes = SEARCH_BYTES * (1 + search.remembered()) + search.encoded_len();
+        self.make_room(bytes, now)?;
+        self.bytes += bytes;
+        self.by_key.insert(key, KeptSearch { search, bytes });
+        Ok(done)
+    }
+
+    fn remove(&mut self, key: Digest) -> Option<LeasedSearch> {
+        let kept = self.by_key.remove(&key)?;
+        self.bytes -= kept.bytes;
+        Some(kept.search)
+    }
+
+    /// Forgets searches that nobody has leases of, those that were used last first, until this many more bytes fit.
+    fn make_room(&mut self, bytes: usize, now: u64) -> Result<(), LeaseError> {
+        if self.bytes + bytes <= MAX_BYTES {
+            return Ok(());
+        }
+        let live = |kept: &KeptSearch| kept.search.live.iter().any(|lease| lease.expires > now);
+        let idle = self.by_key.iter().filter(|(_, kept)| !live(kept));
+        let idle = idle.map(|(key, kept)| (kept.search.used, *key));
+        let mut idle: Vec<(u64, Digest)> = idle.collect();
+        idle.sort_unstable();
+        for (_, key) in idle {
+            if self.bytes + bytes <= MAX_BYTES {
+                break;
+            }
+            self.remove(key);
+        }
+        let found = || self.by_key.values().map(|kept| kept.search.live.len());
+        if self.bytes + bytes <= MAX_BYTES {
+            Ok(())
+        } else {
+            Err(LeaseError::TooMany {
+                found: found().sum(),
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn searches_that_nobody_leases_from_are_forgotten_if_there_is_no_room() {
+        let mut kept = KeptSearches::default();
+        let fill = |kept: &mut KeptSearches, number: u32, ttl| {
+            let worker = LeaseWorker {
+                name: "w".repeat(64),
+                machine: "m".repeat(256),
+                ttl,
+            };
+            let configs: Vec<Digest> = (0..=255).map(|byte| Digest([byte; 32])).collect();
+            let key = Digest::of_parts("test", [&number.to_be_bytes()[..]]);
+            kept.change(key, |search, now| {
+                search.grant(&worker, &configs, || Uuid::new_v4().into_bytes(), now)
+            })
+        };
+        // Those of the past have expired by now.
+        for number in 0..200 {
+            fill(&mut kept, number, 0).unwrap();
+            assert!(kept.bytes <= MAX_BYTES);
+        }
+        assert!(kept.by_key.len() < 200);
+        let full = (200..400).find_map(|number| fill(&mut kept, number, 60_000).err());
+        assert!(matches!(full, Some(LeaseError::TooMany { .. })));
+        assert!(kept.bytes <= MAX_BYTES);
+        let bytes: usize = kept.by_key.values().map(|search| search.bytes).sum();
+        assert_eq!(kept.bytes, bytes);
+    }
+}

@@ -1,0 +1,415 @@
+//! The state machine of one search.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use hlorank_graph::Digest;
+
+/// The leases of one search. Times are in milliseconds of any one clock, which all calls go by.
+#[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
+pub(super) struct LeasedSearch {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) live: Vec<LiveLease>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) lost: Vec<LostLease>,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) ended: Vec<EndedLease>,
+    /// When something was leased first; `None` if nothing was.
+    #[prost(uint64, optional, tag = "4")]
+    pub(super) began: Option<u64>,
+    /// When it was used last.
+    #[prost(uint64, tag = "5")]
+    pub(super) used: u64,
+}
+
+/// A lease that has not ended.
+#[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
+pub(super) struct LiveLease {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(super) id: Vec<u8>,
+    /// The digest of the configuration.
+    #[prost(bytes = "vec", tag = "2")]
+    pub(super) config: Vec<u8>,
+    #[prost(string, tag = "3")]
+    pub(super) worker: String,
+    #[prost(uint64, tag = "4")]
+    pub(super) expires: u64,
+    #[prost(uint32, tag = "5")]
+    pub(super) attempt: u32,
+    #[prost(string, tag = "6")]
+    pub(super) machine: String,
+    /// How long it lasts after a renewal.
+    #[prost(uint64, tag = "7")]
+    pub(super) ttl: u64,
+}
+
+/// A lease that expired without a report.
+#[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
+pub(super) struct LostLease {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(super) id: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    config: Vec<u8>,
+    #[prost(string, tag = "3")]
+    worker: String,
+    #[prost(string, tag = "4")]
+    machine: String,
+}
+
+/// A lease that was reported or given back a short time ago.
+#[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
+pub(super) struct EndedLease {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(super) id: Vec<u8>,
+    /// The digest of the configuration, if it was reported: it is not leased again, although a call may not have read it yet.
+    #[prost(bytes = "vec", tag = "2")]
+    reported: Vec<u8>,
+    #[prost(uint64, tag = "3")]
+    pub(super) at: u64,
+}
+
+/// Who asks for leases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LeaseWorker {
+    pub(crate) name: String,
+    pub(crate) machine: String,
+    /// How long its leases last, in milliseconds.
+    pub(crate) ttl: u64,
+}
+
+/// A lease as its worker sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GrantedLease {
+    pub(crate) id: Vec<u8>,
+    pub(crate) config: Digest,
+    /// For how long it lasts.
+    pub(crate) lasts: Duration,
+    pub(crate) attempt: u32,
+}
+
+/// What a worker sees of a search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SearchView {
+    /// Its own live leases.
+    pub(crate) own: Vec<GrantedLease>,
+    /// The configurations that others have leased.
+    pub(crate) others: Vec<Digest>,
+    /// When the first lease of others expires.
+    pub(crate) next_free: Option<Duration>,
+    /// Time since something was leased first.
+    pub(crate) runs_for: Duration,
+    pub(crate) crashed: Vec<CrashedConfig>,
+}
+
+/// What became of a lease that was to be renewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Renewed {
+    Held,
+    Adopted,
+    Ended,
+    Taken,
+}
+
+/// A configuration that took several workers with it, and the last of its leases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CrashedConfig {
+    pub(crate) config: Digest,
+    pub(crate) lease: Vec<u8>,
+    pub(crate) machine: String,
+}
+
+/// Length of the id of a lease.
+pub(crate) const LEASE_ID_BYTES: usize = 16;
+
+/// Maximum number of live leases of a search.
+pub(crate) const MAX_LEASES: usize = 256;
+
+/// Number of workers that a configuration may take with it before it counts as crashed.
+const MAX_LOST_WORKERS: usize = 2;
+
+/// How long it is remembered that a lease ended: longer than a call that has read the measurements takes to lease.
+const REMEMBERED: u64 = 60_000;
+
+/// Maximum number of leases that are remembered after they expired, and after they ended.
+const MAX_REMEMBERED: usize = 256;
+
+/// Workers renew at this fraction of the time that a lease lasts, but at least this often.
+const RENEWALS: u32 = 3;
+const MAX_RENEWAL: Duration = Duration::from_secs(60);
+
+/// Time in which every worker that lives has renewed its leases: that of two renewals.
+pub(super) fn renewals(ttl: Duration) -> Duration {
+    2 * (ttl / RENEWALS).min(MAX_RENEWAL)
+}
+
+impl LeasedSearch {
+    /// Ends what expired.
+    pub(super) fn pass(&mut self, now: u64) {
+        let unused = now.saturating_sub(self.used);
+        for lease in &mut self.live {
+            // If nobody asked or renewed for so long, then nobody could: the server was away. Its workers are given time.
+            let grace = renewals(Duration::from_millis(lease.ttl)).as_millis();
+            let grace = u64::try_from(grace).unwrap_or(u64::MAX);
+            if unused >= grace {
+                lease.expires = lease.expires.max(now + grace);
+            }
+        }
+        self.used = now;
+        for lease in self.live.extract_if(.., |lease| lease.expires <= now) {
+            self.lost.push(LostLease {
+                id: lease.id,
+                config: lease.config,
+                worker: lease.worker,
+                machine: lease.machine,
+            });
+        }
+        self.ended
+            .retain(|lease| now.saturating_sub(lease.at) < REMEMBERED);
+        keep_last(&mut self.lost);
+        keep_last(&mut self.ended);
+    }
+
+    /// Number of leases, live or not.
+    pub(super) fn remembered(&self) -> usize {
+        self.live.len() + self.lost.len() + self.ended.len()
+    }
+
+    /// What a worker sees.
+    pub(super) fn view(&self, worker: &str, now: u64) -> SearchView {
+        let is_own = |lease: &&LiveLease| lease.worker == worker;
+        let own = self.live.iter().filter(is_own);
+        let others = || self.live.iter().filter(|lease| !is_own(lease));
+        let left = others().map(|lease| lease.expires.saturating_sub(now));
+        SearchView {
+            own: own.map(|lease| lease.granted(now)).collect(),
+            others: others().map(|lease| digest(&lease.config)).collect(),
+            next_free: left.min().map(Duration::from_millis),
+            runs_for: Duration::from_millis(self.began.map_or(0, |began| now - began.min(now))),
+            crashed: self.crashed(),
+        }
+    }
+
+    /// The configurations that took so many workers with them that they count as crashed.
+    fn crashed(&self) -> Vec<CrashedConfig> {
+        let configs: BTreeSet<&[u8]> = self.lost.iter().map(|lost| &lost.config[..]).collect();
+        let crashed = configs.into_iter().filter_map(|config| {
+            let of_config = || self.lost.iter().filter(|lost| lost.config == config);
+            let workers: BTreeSet<&str> = of_config().map(|lost| &lost.worker[..]).collect();
+            let is_leased = self.live.iter().any(|lease| lease.config == config);
+            let last = of_config().last()?;
+            (workers.len() >= MAX_LOST_WORKERS && !is_leased).then(|| CrashedConfig {
+                config: digest(config),
+                lease: last.id.clone(),
+                machine: last.machine.clone(),
+            })
+        });
+        crashed.collect()
+    }
+
+    /// Forgets which workers a configuration took with it, because its failure is stored.
+    pub(super) fn settle(&mut self, config: Digest) {
+        self.lost.retain(|lost| lost.config != config.0);
+    }
+
+    /// Leases those of some configurations that nobody has. `None` stands for the others.
+    pub(super) fn grant(
+        &mut self,
+        worker: &LeaseWorker,
+        configs: &[Digest],
+        mut new_id: impl FnMut() -> [u8; LEASE_ID_BYTES],
+        now: u64,
+    ) -> Vec<Option<GrantedLease>> {
+        let grant = |&config: &Digest| {
+            let is_leased = self.live.iter().any(|lease| lease.config == config.0);
+            let is_reported = self.ended.iter().any(|ended| ended.reported == config.0);
+            if is_leased || is_reported {
+                return None;
+            }
+            if self.live.len() >= MAX_LEASES {
+                return None;
+            }
+            let id = new_id().to_vec();
+            Some(self.lease(worker, id, config, now).granted(now))
+        };
+        configs.iter().map(grant).collect()
+    }
+
+    /// Prolongs a lease. A lease that is not live is adopted if nobody else has its configuration; `is_measured` says whether
+    /// that was measured. Returns nothing if that has to be known, and is not.
+    pub(super) fn renew(
+        &mut self,
+        worker: &LeaseWorker,
+        id: &[u8],
+        config: Digest,
+        is_measured: Option<bool>,
+        now: u64,
+    ) -> Option<Renewed> {
+        let expires = now + worker.ttl;
+        if let Some(lease) = self.live.iter_mut().find(|lease| lease.id == id) {
+            lease.expires = expires;
+            lease.ttl = worker.ttl;
+            return Some(Renewed::Held);
+        }
+        if self.ended.iter().any(|ended| ended.id == id) {
+            return Some(Renewed::Ended);
+        }
+        if is_measured? {
+            return Some(Renewed::Ended);
+        }
+        let is_taken = self.live.iter().any(|lease| lease.config == config.0);
+        if is_taken || self.live.len() >= MAX_LEASES {
+            return Some(Renewed::Taken);
+        }
+        // The worker lives.
+        self.lost.retain(|lost| lost.id != id);
+        self.lease(worker, id.to_vec(), config, now);
+        Some(Renewed::Adopted)
+    }
+
+    fn lease(&mut self, worker: &LeaseWorker, id: Vec<u8>, config: Digest, now: u64) -> &LiveLease {
+        let lost = self.lost.iter().filter(|lost| lost.config == config.0);
+        let lease = LiveLease {
+            id,
+            config: config.0.to_vec(),
+            worker: worker.name.clone(),
+            expires: now + worker.ttl,
+            ttl: worker.ttl,
+            attempt: 1 + u32::try_from(lost.count()).unwrap_or(u32::MAX - 1),
+            machine: worker.machine.clone(),
+        };
+        self.began.get_or_insert(now);
+        self.live.push(lease);
+        self.live.last().expect("it was added")
+    }
+
+    /// Ends a lease, which may be unknown, because its configuration was reported or is given back.
+    pub(super) fn end(&mut self, id: &[u8], is_reported: bool, now: u64) {
+        let live = self.live.iter().position(|lease| lease.id == id);
+        let live = live.map(|place| self.live.remove(place).config);
+        let lost = self.lost.iter().find(|lost| lost.id == id);
+        let config = live.or_else(|| Some(lost?.config.clone()));
+        let config = config.unwrap_or_default();
+        // A configuration that was measured, or a worker that gives back, is no loss.
+        self.lost
+            .retain(|lost| lost.id != id && !(is_reported && lost.config == config));
+        self.ended.push(EndedLease {
+            id: id.to_vec(),
+            reported: if is_reported { config } else { Vec::new() },
+            at: now,
+        });
+        keep_last(&mut self.ended);
+    }
+}
+
+impl LiveLease {
+    fn granted(&self, now: u64) -> GrantedLease {
+        GrantedLease {
+            id: self.id.clone(),
+            config: digest(&self.config),
+            lasts: Duration::from_millis(self.expires.saturating_sub(now)),
+            attempt: self.attempt,
+        }
+    }
+}
+
+/// The digest of bytes that one was written as.
+fn digest(bytes: &[u8]) -> Digest {
+    bytes.try_into().map_or(Digest([0; 32]), Digest)
+}
+
+/// Forgets the first of a list that is too long.
+fn keep_last<T>(list: &mut Vec<T>) {
+    list.drain(..list.len().saturating_sub(MAX_REMEMBERED));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn worker(name: &str) -> LeaseWorker {
+        LeaseWorker {
+            name: name.to_owned(),
+            machine: format!("machine of {name}"),
+            ttl: 6_000,
+        }
+    }
+
+    fn config(number: u16) -> Digest {
+        let [high, low] = number.to_be_bytes();
+        let mut digest = [high; 32];
+        digest[0] = low;
+        Digest(digest)
+    }
+
+    fn grant(search: &mut LeasedSearch, name: &str, number: u16, now: u64) -> Option<GrantedLease> {
+        search.pass(now);
+        let mut id = [0; LEASE_ID_BYTES];
+        id[..8].copy_from_slice(&(now + u64::from(number)).to_be_bytes());
+        let granted = search.grant(&worker(name), &[config(number)], || id, now);
+        granted.into_iter().next().flatten()
+    }
+
+    #[test]
+    fn a_lease_that_expires_is_free_and_two_of_them_crashed() {
+        let mut search = LeasedSearch::default();
+        assert_eq!(grant(&mut search, "a", 1, 0).unwrap().attempt, 1);
+        assert_eq!(grant(&mut search, "b", 1, 3_000), None);
+        assert_eq!(grant(&mut search, "b", 1, 5_999), None);
+        assert_eq!(grant(&mut search, "b", 1, 6_000).unwrap().attempt, 2);
+        assert!(search.crashed().is_empty(), "it is leased");
+        for now in [9_000, 12_000] {
+            search.pass(now);
+        }
+        let crashed = search.crashed();
+        assert_eq!(
+            (crashed.len(), &crashed[0].machine[..]),
+            (1, "machine of b")
+        );
+        search.settle(config(1));
+        assert!(search.crashed().is_empty());
+    }
+
+    #[test]
+    fn a_worker_that_is_lost_twice_is_one() {
+        let mut search = LeasedSearch::default();
+        for now in [0, 6_000] {
+            grant(&mut search, "a", 1, now).unwrap();
+            search.pass(now + 3_000);
+            search.pass(now + 6_000);
+        }
+        assert!(search.crashed().is_empty());
+    }
+
+    #[test]
+    fn a_lease_that_nobody_could_renew_lasts_longer() {
+        let mut search = LeasedSearch::default();
+        let lease = grant(&mut search, "a", 1, 0).unwrap();
+        // Nothing reached the server for longer than two renewals take.
+        search.pass(60_000);
+        assert_eq!(grant(&mut search, "b", 1, 60_000), None);
+        let renewed = search.renew(&worker("a"), &lease.id, lease.config, None, 62_000);
+        assert_eq!(renewed, Some(Renewed::Held));
+    }
+
+    #[test]
+    fn what_was_reported_a_moment_ago_is_not_leased() {
+        let mut search = LeasedSearch::default();
+        let lease = grant(&mut search, "a", 1, 0).unwrap();
+        search.end(&lease.id, true, 1_000);
+        assert_eq!(grant(&mut search, "b", 1, 1_000), None);
+        assert!(grant(&mut search, "b", 1, 1_000 + REMEMBERED).is_some());
+        let lease = grant(&mut search, "a", 2, 2_000).unwrap();
+        search.end(&lease.id, false, 2_000);
+        assert!(grant(&mut search, "b", 2, 2_000).is_some(), "given back");
+    }
+
+    #[test]
+    fn a_search_has_a_maximum_of_leases() {
+        let mut search = LeasedSearch::default();
+        for number in 0..256 {
+            assert!(grant(&mut search, "a", number, 0).is_some());
+        }
+        assert_eq!(grant(&mut search, "a", 256, 0), None);
+        let adopted = search.renew(&worker("b"), &[9; 16], config(300), Some(false), 0);
+        assert_eq!(adopted, Some(Renewed::Taken));
+    }
+}
