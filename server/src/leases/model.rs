@@ -16,7 +16,7 @@ enum Phase {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Worker {
+struct Measurer {
     phase: Phase,
     config: u8,
     lease: u8,
@@ -25,7 +25,7 @@ struct Worker {
 /// All that is: the workers, the server, and what went wrong until now.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct World {
-    workers: Vec<Worker>,
+    workers: Vec<Measurer>,
     search: LeasedSearch,
     /// Configuration and id of each stored measurement, and of each failure that the server recorded.
     stored: BTreeSet<(u8, u8)>,
@@ -100,7 +100,7 @@ fn digest(config: u8) -> Digest {
 
 impl World {
     fn new(rules: Rules) -> Self {
-        let idle = Worker {
+        let idle = Measurer {
             phase: Phase::Idle,
             config: 0,
             lease: 0,
@@ -188,7 +188,7 @@ impl World {
             self.next_lease += 1;
             granted.into_iter().next().flatten()
         })?;
-        self.workers[worker] = Worker {
+        self.workers[worker] = Measurer {
             phase: Phase::Busy,
             config: lease.config.0[0],
             lease: lease.id[0],
@@ -198,7 +198,7 @@ impl World {
 
     /// A worker reports; returns whether the server takes it.
     fn report(&mut self, worker: usize, rules: Rules) -> bool {
-        let Worker { config, lease, .. } = self.workers[worker];
+        let Measurer { config, lease, .. } = self.workers[worker];
         let is_live = self.search.live.iter().any(|live| live.id[0] == lease);
         if !is_live && !rules.late_reports {
             return false;
@@ -215,7 +215,7 @@ impl World {
     }
 
     fn idle(&mut self, worker: usize) {
-        self.workers[worker] = Worker {
+        self.workers[worker] = Measurer {
             phase: Phase::Idle,
             config: 0,
             lease: 0,
@@ -227,7 +227,7 @@ impl World {
         let mut next = Vec::new();
         let may_fail = self.faults < rules.faults;
         for (number, worker) in self.workers.iter().enumerate() {
-            let Worker {
+            let Measurer {
                 phase,
                 config,
                 lease,
@@ -331,7 +331,7 @@ impl World {
             }));
         }
         // The grace ends once every worker that lives had the time to renew.
-        let is_known = |worker: &Worker| {
+        let is_known = |worker: &Measurer| {
             matches!(worker.phase, Phase::Idle | Phase::Dead)
                 || self
                     .search
@@ -358,7 +358,7 @@ impl World {
         let all: u8 = self.measurements.iter().sum();
         let stored_twice = self.stored.len() > usize::from(all);
         let is_lost = |config: u8| {
-            let holds = |worker: &Worker| worker.phase != Phase::Idle && worker.config == config;
+            let holds = |worker: &Measurer| worker.phase != Phase::Idle && worker.config == config;
             self.measurements[usize::from(config)] > 0
                 && self.deaths == 0
                 && !self.stored.iter().any(|stored| stored.0 == config)
