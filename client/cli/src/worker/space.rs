@@ -191,7 +191,7 @@ mod tests {
     const FIXTURE: &str = include_str!("../../../../tests/data/space.json");
 
     /// The hash of the graph that the Python client makes of the same space.
-    const HASH: &str = "";
+    const HASH: &str = "4656670a66b6af9fcc46c21fa36f721eda0fb0033b097cf26185839ca688f257";
 
     fn read(text: &str) -> Result<WorkerSpace, String> {
         WorkerSpace::new(serde_json::from_str(text).map_err(|error| error.to_string())?)
