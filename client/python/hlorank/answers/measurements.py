@@ -47,6 +47,8 @@ class GraphMeasurements:
     another client and the token lacks ``admin``; no texts from an older server."""
     reported_at: tuple[int, ...] = ()
     """When each was first reported, in seconds since 1970"""
+    machines: tuple[str, ...] = ()
+    """What measured each; empty text if it was not named"""
 
     @property
     def fastest(self) -> float | None:
@@ -107,7 +109,7 @@ def page_of(answer: ListMeasurementsResponse) -> MeasurementsPage:
 def _graph_measurements_of(message: messages.GraphMeasurements) -> GraphMeasurements:
     configurations = configurations_of(message.batch)
     lengths = {len(message.seconds), len(message.repeats), len(message.failures), len(message.ids)}
-    for optional in (message.reporters, message.reported_at):
+    for optional in (message.reporters, message.reported_at, message.machines):
         if optional:
             lengths.add(len(optional))
     if lengths != {len(configurations)}:
@@ -122,4 +124,5 @@ def _graph_measurements_of(message: messages.GraphMeasurements) -> GraphMeasurem
         tuple(message.ids),
         tuple(message.reporters),
         tuple(message.reported_at),
+        tuple(message.machines),
     )

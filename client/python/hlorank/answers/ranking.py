@@ -7,13 +7,13 @@ from functools import cached_property
 from math import isclose
 
 import numpy as np
-from google.protobuf.duration_pb2 import Duration
 
 from hlorank.answers.adaptation import Adaptation, Confidence, adaptation_of, confidence_of
 from hlorank.answers.models import ModelReference, Unit, answered_reference, unit_of
 from hlorank.answers.tables import table
 from hlorank.checks.errors import AnswerError
 from hlorank.wire import messages
+from hlorank.wire.durations import seconds_of
 from hlorank.wire.messages import (
     PutGraphResponse,
     RankConfigsResponse,
@@ -285,11 +285,7 @@ def checked_graph_hash(graph_hash: bytes) -> bytes:
 
 def timings_of(timings: messages.StageTimings) -> Timings:
     """Converts a ``StageTimings`` message to seconds."""
-    return Timings(*(_seconds(getattr(timings, field.name)) for field in fields(Timings)))
-
-
-def _seconds(duration: Duration) -> float:
-    return duration.seconds + duration.nanos * 1e-9
+    return Timings(*(seconds_of(getattr(timings, field.name)) for field in fields(Timings)))
 
 
 def reuse_of(reuse: messages.ReuseCounts) -> Reuse:

@@ -7,14 +7,22 @@ from typing import Literal, get_args
 import numpy as np
 
 from hlorank.answers.adaptation import Adaptation, adaptation_of
+from hlorank.answers.leases import (
+    GrantedLease,
+    Lease,
+    SearchState,
+    leases_of,
+    search_state_of,
+)
 from hlorank.answers.models import ModelReference
 from hlorank.answers.ranking import Timings, checked_graph_hash, model_of_answer, timings_of
 from hlorank.answers.tables import table
-from hlorank.checks.arguments import U64, one_of, whole_number, whole_numbers_of
+from hlorank.checks.arguments import U64, instance, one_of, whole_number, whole_numbers_of
 from hlorank.checks.errors import AnswerError
 from hlorank.configurations import Configurations
 from hlorank.configurations.received import configurations_of
 from hlorank.wire import defaults, messages
+from hlorank.wire.durations import seconds_of
 from hlorank.wire.messages import SuggestConfigsRequest, SuggestConfigsResponse
 from hlorank.wire.words import word
 
@@ -63,6 +71,11 @@ class Suggestions:
     graph_hash: bytes
     timings: Timings
     """Seconds spent in each stage on the server."""
+    leases: tuple[GrantedLease, ...] = ()
+    """The lease of each suggestion, if leases were asked for."""
+    state: SearchState = ""
+    retry_after: float = 0.0
+    """Seconds after which to ask again, if other workers measure all that is left."""
 
     @property
     def configs(self) -> np.ndarray:
@@ -93,6 +106,8 @@ class Wanted:
     """Seed of random suggestions."""
     source: Source = "candidates"
     """Where suggestions come from."""
+    lease: Lease | None = None
+    """Whether, and to whom, they are leased."""
 
     def __post_init__(self) -> None:
         """Checks what the caller passed. Raises ArgumentError."""
@@ -102,6 +117,8 @@ class Wanted:
         whole_number(self.seed, "seed", most=U64)
         whole_numbers_of(self.pending, "pending")
         one_of(self.source, _SOURCES, "source")
+        if self.lease is not None:
+            instance(self.lease, Lease, "lease", "a Lease or None")
 
     def message(
         self,
@@ -119,6 +136,7 @@ class Wanted:
             since_improvement=self.since_improvement,
             seed=self.seed,
             source=_SOURCES[self.source],
+            lease=None if self.lease is None else self.lease.message(),
         )
 
 
@@ -145,6 +163,9 @@ def suggestions_of(answer: SuggestConfigsResponse, wanted: Wanted, candidates: i
         model_of_answer(answer.model),
         checked_graph_hash(answer.graph_hash),
         timings_of(answer.timings),
+        leases_of(answer, wanted.lease is not None),
+        search_state_of(answer),
+        seconds_of(answer.retry_after),
     )
 
 

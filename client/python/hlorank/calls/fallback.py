@@ -10,6 +10,7 @@ from hlorank.checks.errors import (
     AnswerError,
     ArgumentError,
     DeadlineError,
+    HandshakeError,
     HlorankError,
     OverloadedError,
     UnavailableError,
@@ -27,6 +28,12 @@ _OFF = (
     "the server keeps no measurements, so no later run or user profits from these: start it with "
     "--measurements"
 )
+
+
+def is_worth_waiting(error: HlorankError) -> bool:
+    """Returns whether the same server may answer the same call later."""
+    absent = isinstance(error, UnavailableError | DeadlineError | OverloadedError)
+    return absent and not isinstance(error, HandshakeError)
 
 
 class Fallback:

@@ -38,6 +38,8 @@ class Result:
     """One of ``FAILURES``; None if it has a time, or if the harness failed."""
     repeats: int = 1
     """Number of runs that the time is the mean of."""
+    lease: bytes = b""
+    """By which a worker had the right to measure it; its report ends the lease."""
 
     def __post_init__(self) -> None:
         """Refuses what a server would refuse later, together with what is reported beside it."""
@@ -47,6 +49,7 @@ class Result:
         if self.failure is not None:
             one_of(self.failure, FAILURES, "the failure")
         whole_number(self.repeats, "repeats", 1, 1_000_000)
+        content(self.lease, "lease")
 
     @property
     def is_measurement(self) -> bool:

@@ -8,6 +8,9 @@ from hlorank.wire.messages import ConfigBatch, RankConfigsRequest
 class Batch:
     """Configurations of one graph, packed once."""
 
+    digest = b""
+    """By which a server knows them, once it has said so; empty if they have to be sent."""
+
     def __len__(self) -> int:
         raise NotImplementedError
 

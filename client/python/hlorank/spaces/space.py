@@ -1,17 +1,19 @@
 """Flat spaces of parameters, which need neither a graph nor a model."""
 
+import json
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import prod
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from hlorank.answers.tables import table
-from hlorank.checks.arguments import several, text, whole_number, wrong
+from hlorank.checks.arguments import path_of, several, text, whole_number, wrong
 from hlorank.checks.errors import ArgumentError
 from hlorank.configurations.config_features import ConfigFeatures
 from hlorank.graphs.graph import Graph
@@ -229,6 +231,11 @@ class Space:
             expected = f"a value for each parameter, or a number below {len(self)}"
             raise wrong("the configuration", configuration, expected) from error
 
+    def numbers(self, configurations: ConfigFeatures) -> list[int | None]:
+        """Returns the number of each of what a server keeps; None for what is not in the space."""
+        rows = {row.tobytes(): number for number, row in enumerate(self._all.values()[:, 0, :])}
+        return [rows.get(row.tobytes()) for row in configurations.values()[:, 0, :]]
+
     def _number_of(self, configuration: Configuration) -> int:
         if configuration.keys() != self.parameters.keys():
             expected = f"the parameters {', '.join(self.parameters)}"
@@ -247,6 +254,40 @@ class Space:
         for number, places in enumerate(self._places):
             numbers.setdefault(places.tobytes(), number)
         return numbers
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Writes the space as JSON, as which ``hlorank worker --space`` reads it.
+
+        Raises:
+            ArgumentError: if it is no path, or the file cannot be written.
+        """
+        content: dict[str, Any] = {
+            "name": self.name,
+            "instance": self.instance,
+            "parameters": self.parameters,
+        }
+        if len(self) < prod(map(len, self.parameters.values())):
+            content["configurations"] = [[*one.values()] for one in self]
+        file = path_of(path)
+        try:
+            file.write_text(json.dumps(content), encoding="utf-8")
+        except OSError as error:
+            raise ArgumentError(f"{file} cannot be written: {error.strerror}") from error
+
+    def encoded(self, configuration: Configuration | int) -> bytes:
+        """Returns a configuration as a JSON object, as decisions have it.
+
+        Raises:
+            ArgumentError: if the space does not have it.
+        """
+        return json.dumps(self[self.number(configuration)], sort_keys=True).encode()
+
+    def decoded(self, value: bytes) -> dict[str, Value] | None:
+        """Returns the configuration of a decision; None if the space does not have it."""
+        try:
+            return self[self.number(json.loads(value))]
+        except (ValueError, RecursionError):
+            return None
 
     def configurations(self, chosen: Iterable[Configuration | int] | None = None) -> ConfigFeatures:
         """Returns what a call about ``graph`` takes: all configurations, or those chosen."""

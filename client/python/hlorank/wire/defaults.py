@@ -18,6 +18,9 @@ ADAPTER_TIMEOUT = 2.0
 AWAY_PAUSE = 60.0
 """Seconds without calls after the server was away, so that a tuner does not wait for each."""
 
+LEASE = 60.0
+"""Seconds until a lease or a claim expires that is not renewed."""
+
 LEARNED = 2_000
 """Maximum number of measurements that a call learns from."""
 REPORTED = 10_000

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from hlorank.answers.leases import Lease
 from hlorank.answers.models import ModelReference
 from hlorank.calls.aio.calls import AsyncCalls
 from hlorank.calls.aio.search import AsyncSpaceSearch
@@ -46,6 +47,7 @@ class AsyncClient(AsyncCalls):
         all_other_targets: bool = False,
         model: ModelReference | str | None = None,
         seed: int = 0,
+        lease: Lease | None = None,
         fallback: Fallback | None = None,
     ) -> AsyncSpaceSearch:
         """Starts a search for a fast configuration of a space, for which no model is needed.
@@ -59,6 +61,8 @@ class AsyncClient(AsyncCalls):
             model: As in ``rank``; None for one that serves the space's feature set, if there is
                 one.
             seed: Seed of random suggestions.
+            lease: The worker that this search is, if others search the same space at the same time:
+                none of them is suggested what another one measures.
             fallback: What goes on if the server is away: the search then suggests nothing, until
                 it asks again after a pause. None if errors are for the caller.
 
@@ -73,5 +77,6 @@ class AsyncClient(AsyncCalls):
             all_other_targets=all_other_targets,
             model=model,
             seed=seed,
+            lease=lease,
             fallback=fallback,
         )

@@ -6,13 +6,15 @@ call, because the server does not keep it, what is reported, and what happens if
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Generic, TypeVar
 
 from hlorank.answers.adaptation import Adaptation
+from hlorank.answers.leases import Lease
 from hlorank.answers.measurements import GraphMeasurements
 from hlorank.answers.models import ModelReference, model_reference
 from hlorank.answers.ranking import Predicted, Ranking, distinct_first, predicted_of
-from hlorank.answers.suggestions import Wanted
+from hlorank.answers.suggestions import Suggestions, Wanted
 from hlorank.calls.aio.calls import AsyncCalls
 from hlorank.calls.fallback import Fallback
 from hlorank.calls.kept import Kept
@@ -56,6 +58,7 @@ class AsyncExperience(Connected, Generic[T]):
         seed: Seed of random suggestions.
         other_targets: At most 16 targets whose stored measurements say what to expect on this one.
         all_other_targets: Whether to use all other targets that have measurements of the graph.
+        lease: The worker for which suggestions are leased; None if nobody else measures.
         timeout: Deadline of a call; None for the client's.
         fallback: What goes on if the server is away; None if errors are for the caller.
 
@@ -74,6 +77,7 @@ class AsyncExperience(Connected, Generic[T]):
         *,
         other_targets: Sequence[str] = (),
         all_other_targets: bool = False,
+        lease: Lease | None = None,
         timeout: float | str | None = None,
         fallback: Fallback | None = None,
     ):
@@ -97,6 +101,7 @@ class AsyncExperience(Connected, Generic[T]):
         self._seed = Wanted(seed=seed).seed
         self._others = other_targets
         self._all_others = all_other_targets
+        self._lease = Wanted(lease=lease).lease
         self._timeout = seconds(timeout, "timeout")
         self._fallback = fallback
         self.measured: list[tuple[T, Result]] = []
@@ -139,19 +144,31 @@ class AsyncExperience(Connected, Generic[T]):
         Returns the error, if there is no fallback.
         """
         async with self._reporting:
-            while new := self.measured[self._reported : self._reported + defaults.REPORTED]:
+            while new := self._next_report():
                 # A server without a store stays without, and one that is away costs a deadline.
                 if self.kept.is_off or (self._fallback is not None and self._fallback.is_away):
                     return None
                 try:
+                    leases = [result.lease for _, result in new]
                     answer = await self.client.report_measurements(
-                        self.graph, self._adapt(new), timeout=self._timeout
+                        self.graph,
+                        self._adapt(new),
+                        leases=leases if leases[0] else (),
+                        search=self._lease.search if self._lease else "",
+                        machine=self._lease.machine if self._lease else "",
+                        timeout=self._timeout,
                     )
                 except HlorankError as error:
                     return self._failed_report(error, len(new))
                 self.kept.count(answer.accepted + answer.known)
                 self._reported += len(new)
         return None
+
+    def _next_report(self) -> list[tuple[T, Result]]:
+        """Returns what to report next; a report has leases for all of its measurements, or none."""
+        left = self.measured[self._reported : self._reported + defaults.REPORTED]
+        is_leased = bool(left and left[0][1].lease)
+        return [*takewhile(lambda pair: bool(pair[1].lease) == is_leased, left)]
 
     def _failed_report(self, error: HlorankError, measurements: int) -> HlorankError | None:
         self.kept.fail(error)
@@ -218,6 +235,18 @@ class AsyncExperience(Connected, Generic[T]):
         timeout: float | str | None = None,
     ) -> list[int] | None:
         """Returns the numbers of the configurations to measure next, at most 64."""
+        found = await self.suggestions(configurations, count, pending, timeout=timeout)
+        return None if found is None else [each.config for each in found.suggestions]
+
+    async def suggestions(
+        self,
+        configurations: Configurations,
+        count: int = 1,
+        pending: Sequence[int] = (),
+        *,
+        timeout: float | str | None = None,
+    ) -> Suggestions | None:
+        """Returns what to measure next, with its leases."""
         suggestions = await self._ask(
             lambda: self.client.suggest(
                 self.graph,
@@ -227,14 +256,14 @@ class AsyncExperience(Connected, Generic[T]):
                 pending=list(pending)[-defaults.PENDING :],
                 since_improvement=self._since_improvement,
                 seed=self._seed,
+                lease=self._lease,
                 model=self._model,
                 timeout=self._timeout if timeout is None else timeout,
             )
         )
-        if suggestions is None:
-            return None
-        self.adaptation = suggestions.adaptation
-        return [suggestion.config for suggestion in suggestions.suggestions]
+        if suggestions is not None:
+            self.adaptation = suggestions.adaptation
+        return suggestions
 
     async def predict(
         self, candidates: Sequence[T], timeout: float | str | None = None

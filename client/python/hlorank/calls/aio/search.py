@@ -3,8 +3,10 @@
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from statistics import fmean
 
 from hlorank.answers.adaptation import Adaptation
+from hlorank.answers.leases import GrantedLease, Lease, SearchState
 from hlorank.answers.models import ModelReference
 from hlorank.answers.ranking import Ranking
 from hlorank.answers.tables import table
@@ -14,7 +16,9 @@ from hlorank.calls.fallback import Fallback
 from hlorank.checks.arguments import instance, number, whole_number, wrong
 from hlorank.checks.errors import ArgumentError
 from hlorank.configurations.adapt import Result
+from hlorank.configurations.config_features import ConfigFeatures
 from hlorank.spaces.space import Configuration, Space, Value
+from hlorank.wire import defaults
 from hlorank.wire.transport import AsyncLock, Connected
 
 
@@ -35,6 +39,7 @@ class AsyncSpaceSearch(Connected):
         all_other_targets: bool = False,
         model: ModelReference | str | None = None,
         seed: int = 0,
+        lease: Lease | None = None,
         fallback: Fallback | None = None,
     ):
         self.space = instance(space, Space, "space", "a hlorank.Space")
@@ -47,9 +52,15 @@ class AsyncSpaceSearch(Connected):
             seed,
             other_targets=other_targets,
             all_other_targets=all_other_targets,
+            lease=lease,
             fallback=fallback,
         )
-        self._pending: dict[int, None] = {}
+        self._lease = lease
+        self.state: SearchState = ""
+        """What the search is doing, by the last suggestions; empty without leases."""
+        self.retry_after = 0.0
+        """Seconds after which to ask again, if others measure all that is left."""
+        self._pending: dict[int, GrantedLease | None] = {}
         """Suggestions that were not reported yet, in the order made."""
         # Two threads must not get the same suggestion.
         self._suggesting = AsyncLock()
@@ -71,25 +82,73 @@ class AsyncSpaceSearch(Connected):
         return self._experience.is_lost
 
     async def suggest(
-        self, count: int = 1, *, timeout: float | str | None = None
+        self,
+        count: int = 1,
+        *,
+        pending: Sequence[Configuration | int] = (),
+        timeout: float | str | None = None,
     ) -> list[dict[str, Value]]:
         """Returns the configurations to measure next; fewer than asked for if no more are left.
 
-        What was suggested is not suggested again. Report each, also if it failed.
+        What was suggested is not suggested again. Report each, also if it failed. With leases,
+        ``state`` says why there is nothing.
 
         Args:
             count: Number of suggestions, from 1 to 64.
+            pending: What others measure, of which the server knows nothing.
             timeout: Deadline in seconds; None for the client's.
 
         Raises:
             RefusedError: if the call ends with an error status, and there is no fallback.
         """
         async with self._suggesting:
-            numbers = await self._experience.suggest(
-                self.space.configurations(), count, list(self._pending), timeout=timeout
+            others = [self.space.number(each) for each in pending]
+            own = [number for number, lease in self._pending.items() if lease is None]
+            # The server knows what is leased, and names it first, as to a worker without answer.
+            leased = len(self._pending) - len(own)
+            found = await self._experience.suggestions(
+                self.space.configurations(),
+                min(count + leased, defaults.SUGGESTED) if leased else count,
+                [*own, *others],
+                timeout=timeout,
             )
-            self._pending |= dict.fromkeys(numbers or ())
-        return [self.space[number] for number in numbers or ()]
+            if found is None:
+                return []
+            self.state, self.retry_after = found.state, found.retry_after
+            leases = found.leases or [None] * len(found.suggestions)
+            new = {
+                each.config: lease
+                for each, lease in zip(found.suggestions, leases, strict=True)
+                if each.config not in self._pending
+            }
+            self._pending |= new
+        return [self.space[number] for number in new]
+
+    async def renew(self, *, give_back: bool = False, timeout: float | str | None = None) -> None:
+        """Prolongs the leases of what was suggested and not reported, or gives them back.
+
+        Args:
+            give_back: Whether other workers may have the configurations at once.
+            timeout: Deadline in seconds; None for the client's.
+
+        Raises:
+            RefusedError: if the call ends with an error status.
+        """
+        held = {number: lease for number, lease in [*self._pending.items()] if lease is not None}
+        if self._lease is None or not held:
+            return
+        if give_back:
+            for number in held:
+                self._pending.pop(number, None)
+        experience = self._experience
+        await experience.client.renew_leases(
+            experience.graph,
+            experience.kept.target,
+            self._lease,
+            [*held.values()],
+            give_back=give_back,
+            timeout=timeout,
+        )
 
     async def report(
         self,
@@ -118,13 +177,41 @@ class AsyncSpaceSearch(Connected):
         # A Result has 0 for a failure.
         if seconds is not None and number(seconds, "seconds") == 0:
             raise wrong("seconds", seconds, "seconds, from 1e-12 to 1e9")
-        result = Result(seconds or 0.0, failure, repeats)
+        lease = self._pending.get(place)
+        result = Result(seconds or 0.0, failure, repeats, lease.id if lease else b"")
         # Added first: the search knows it even if no report reaches the server.
         error = await self._experience.add([place], [result])
         self._pending.pop(place, None)
         # A server without a store is no error: what was measured is sent with every call.
         if error is not None and not self._experience.kept.is_off:
             raise error
+
+    async def flush(self) -> None:
+        """Reports what no report has brought to the server yet.
+
+        Raises:
+            RefusedError: if the call ends with an error status, and there is no fallback.
+        """
+        error = await self._experience.report()
+        if error is not None and not self._experience.kept.is_off:
+            raise error
+
+    async def fastest(self) -> dict[int, float]:
+        """Returns the mean seconds of what ran, by number in the space, the fastest first: what the
+        server keeps of all searches of the space on the target.
+
+        Raises:
+            RefusedError: if the call ends with an error status, and there is no fallback.
+        """
+        times: dict[int, list[float]] = {}
+        for kept in await self._experience.kept_measurements() or ():
+            if isinstance(kept.configurations, ConfigFeatures):
+                numbers = self.space.numbers(kept.configurations)
+                for number, seconds in zip(numbers, kept.seconds.tolist(), strict=True):
+                    if number is not None and seconds > 0:
+                        times.setdefault(number, []).append(seconds)
+        means = {number: fmean(each) for number, each in times.items()}
+        return dict(sorted(means.items(), key=lambda pair: pair[1]))
 
     async def rank(self, top_k: int = 10, *, timeout: float | str | None = None) -> Ranking | None:
         """Ranks the whole space by what is known; ``best`` has numbers in the space.

@@ -10,6 +10,22 @@ import grpc
 from google.protobuf.message import Message
 
 from hlorank.answers.checked import Asked, check_model
+from hlorank.answers.decisions import (
+    DecideAnswer,
+    Decision,
+    DecisionKey,
+    DecisionsPage,
+    Evidence,
+    decide_answer_of,
+    decisions_page_of,
+)
+from hlorank.answers.leases import (
+    GrantedLease,
+    Lease,
+    LeaseState,
+    lease_states_of,
+    renewal,
+)
 from hlorank.answers.measurements import (
     HASH_HINT,
     MeasurementsPage,
@@ -30,11 +46,13 @@ from hlorank.answers.ranking import CachedGraph, Ranking, cached_graph_of, check
 from hlorank.answers.suggestions import Source, Suggestions, Wanted, suggestions_of
 from hlorank.calls.sync.stream import RankStream, next_part
 from hlorank.checks.arguments import (
+    U64,
     content,
     flag,
     instance,
     message_size,
     seconds,
+    several,
     text,
     whole_number,
 )
@@ -45,6 +63,7 @@ from hlorank.configurations.batch import Batch
 from hlorank.graphs.graph import ROUTE_HEADER, Graph
 from hlorank.wire import defaults, messages
 from hlorank.wire.address import authorization, channel_credentials, host_and_port
+from hlorank.wire.durations import set_seconds
 from hlorank.wire.retry import Attempts, Deadline, Retry
 from hlorank.wire.transport import Channel, Connected, Metadata, Method, SyncTransport
 
@@ -52,6 +71,7 @@ T = TypeVar("T")
 Response = TypeVar("Response", bound=Message)
 
 _NOT_CACHED = "GRAPH_NOT_CACHED"
+_UNKNOWN_BATCH = "UNKNOWN_BATCH"
 _CONFIGURATIONS = "Layouts, Tiles, Fusions or ConfigFeatures of the graph"
 
 _RANK = Method("CostModelService/RankConfigs", messages.RankConfigsResponse)
@@ -62,6 +82,9 @@ _REPORT = Method("CostModelService/ReportMeasurements", messages.ReportMeasureme
 _LIST = Method("CostModelService/ListMeasurements", messages.ListMeasurementsResponse)
 _GET_GRAPH = Method("CostModelService/GetMeasuredGraph", messages.GetMeasuredGraphResponse)
 _DELETE = Method("CostModelService/DeleteMeasurements", messages.DeleteMeasurementsResponse)
+_RENEW = Method("CostModelService/RenewLeases", messages.RenewLeasesResponse)
+_DECIDE = Method("CostModelService/Decide", messages.DecideResponse)
+_DECISIONS = Method("CostModelService/ListDecisions", messages.ListDecisionsResponse)
 _MODELS = Method("ModelService/ListModels", messages.ListModelsResponse)
 _MODEL = Method("ModelService/GetModel", messages.GetModelResponse)
 _COMPARE = Method("ModelService/CompareModels", messages.CompareModelsResponse)
@@ -184,6 +207,7 @@ class Calls(Connected):
         since_improvement: int = 0,
         seed: int = 0,
         source: Source = "candidates",
+        lease: Lease | None = None,
         model: ModelReference | str | None = None,
         timeout: float | str | None = None,
     ) -> Suggestions:
@@ -202,6 +226,8 @@ class Calls(Connected):
             source: Where suggestions come from: the candidates themselves, or all combinations
                 of the layouts that ``segments`` or ``nodes`` of the graph have in them, which the
                 server searches. Combinations need a segment model.
+            lease: The worker that measures what is suggested, so that no other worker of its search
+                gets the same. The server then knows itself what is ``pending``, and needs a store.
             model: As in ``rank``.
             timeout: Deadline in seconds; None for the client's.
 
@@ -210,28 +236,56 @@ class Calls(Connected):
         """
         _check_graph(graph)
         instance(candidates, Batch, "candidates", _CONFIGURATIONS)
-        wanted = Wanted(count, pending, since_improvement, seed, source)
+        wanted = Wanted(count, pending, since_improvement, seed, source, lease)
         selector = self._selector(model)
         measured = _adapt_message(adapt)
 
         def request(source: messages.Graph) -> bytes:
+            head = wanted.message(source, selector, measured)
+            # A list of 18,000 configurations is 0.7 MB: what the server knows is not sent again.
+            head.batch_digest = candidates.digest
             # The candidates have the field number that a ranking's have.
-            head = wanted.message(source, selector, measured).SerializeToString()
-            return head + candidates.serialized
+            sent = b"" if candidates.digest else candidates.serialized
+            return head.SerializeToString() + sent
 
-        answer = self._ask_about(graph, _SUGGEST, request, self._deadline(timeout))
+        deadline = self._deadline(timeout)
+        try:
+            answer = self._ask_about(graph, _SUGGEST, request, deadline)
+        except RefusedError as error:
+            if error.reason != _UNKNOWN_BATCH:
+                raise
+            candidates.digest = b""
+            answer = self._ask_about(graph, _SUGGEST, request, deadline)
+        candidates.digest = answer.batch_digest
         suggestions = suggestions_of(answer, wanted, len(candidates))
         check_model(answer.model, graph.task)
         graph.learn(suggestions.graph_hash)
         return suggestions
 
     def report_measurements(
-        self, graph: Graph, measurements: Adapt, *, timeout: float | str | None = None
+        self,
+        graph: Graph,
+        measurements: Adapt,
+        *,
+        leases: Sequence[bytes] = (),
+        search: str = "",
+        machine: str = "",
+        timeout: float | str | None = None,
     ) -> Reported:
         """Keeps measurements on the server, for later calls with ``Adapt(use_stored=True)``.
 
         Returns once they are on disk. A report can be repeated: what is known by its id is kept
         once. If the server has tokens, the client's needs the scope ``report``.
+
+        Args:
+            graph: What was measured.
+            measurements: Its configurations and what came of each.
+            leases: ``GrantedLease.id`` of each, which ends with the report and is the id of the
+                measurement; empty if nothing was leased. A lease may have expired: the report
+                counts all the same.
+            search: The search of the leases.
+            machine: What measured.
+            timeout: Deadline in seconds; None for the client's.
 
         Raises:
             RefusedError: if the call ends with an error status.
@@ -240,6 +294,9 @@ class Calls(Connected):
         instance(measurements, Adapt, "measurements", "an Adapt")
 
         sent = measurements.message
+        named = [
+            content(one, f"leases[{i}]") for i, one in enumerate(several(leases, "leases", "bytes"))
+        ]
 
         def request(source: messages.Graph) -> bytes:
             report = messages.ReportMeasurementsRequest(
@@ -250,6 +307,9 @@ class Calls(Connected):
                 repeats=sent.repeats,
                 failures=sent.failures,
                 ids=sent.ids,
+                leases=named,
+                search=text(search, "search"),
+                machine=text(machine, "machine"),
             )
             return report.SerializeToString()
 
@@ -257,6 +317,149 @@ class Calls(Connected):
         reported = Reported(answer.accepted, answer.known, checked_graph_hash(answer.graph_hash))
         graph.learn(reported.graph_hash)
         return reported
+
+    def renew_leases(
+        self,
+        graph: Graph,
+        target: str,
+        lease: Lease,
+        granted: Sequence[GrantedLease],
+        *,
+        give_back: bool = False,
+        timeout: float | str | None = None,
+    ) -> tuple[LeaseState, ...]:
+        """Prolongs leases of a worker, or gives them back; returns what became of each.
+
+        Args:
+            graph: What is searched.
+            target: The target of the search.
+            lease: What the suggestions were asked with.
+            granted: The leases, at most 256.
+            give_back: Whether others may have the configurations at once, as before a preemption.
+            timeout: Deadline in seconds; None for the client's.
+
+        Raises:
+            RefusedError: if the call ends with an error status.
+        """
+        _check_graph(graph)
+        instance(lease, Lease, "lease", "a Lease")
+        held = [
+            instance(one, GrantedLease, f"granted[{i}]", "a lease of an answer")
+            for i, one in enumerate(several(granted, "granted", "leases"))
+        ]
+        given_back = flag(give_back, "give_back")
+        name = text(target, "target")
+        request = renewal(lease, checked_hash(graph.hash), name, held, given_back)
+        deadline = self._deadline(timeout)
+        answer = self._call(_RENEW, request.SerializeToString(), deadline)
+        return lease_states_of(answer, len(held))
+
+    def decide(
+        self,
+        key: DecisionKey,
+        *,
+        worker: str = "",
+        ttl: float | str = defaults.LEASE,
+        renew: bool = False,
+        give_back: bool = False,
+        snapshot: int = 0,
+        strict: bool = False,
+        timeout: float | str | None = None,
+    ) -> DecideAnswer:
+        """Looks up a decision, and claims the right to make it if there is none.
+
+        It never waits for a measurement. If the server has tokens, the client's needs the scope
+        that the operator chose.
+
+        Args:
+            key: What is decided.
+            worker: Who claims it, 1 to 64 bytes; empty to look it up alone.
+            ttl: Seconds until a claim expires, from 5 s to 1 h.
+            renew: Whether the worker has the claim and prolongs it.
+            give_back: Whether the worker gives it up.
+            snapshot: Of an earlier answer: decisions made later are not seen, unless they are the
+                first ones of their key. 0 for the latest ones.
+            strict: With a snapshot, whether later first decisions are not seen either.
+            timeout: Deadline in seconds; None for the client's.
+
+        Raises:
+            RefusedError: if the call ends with an error status.
+        """
+        request = _decide_request(key, snapshot, strict)
+        if text(worker, "worker"):
+            request.claim.worker = worker
+            request.claim.renew = flag(renew, "renew")
+            request.claim.give_back = flag(give_back, "give_back")
+            set_seconds(request.claim.ttl, seconds(ttl, "ttl") or defaults.LEASE)
+        return self._decide(request, key, timeout)
+
+    def propose(
+        self,
+        key: DecisionKey,
+        value: bytes,
+        evidence: Evidence | None = None,
+        *,
+        supersede: int = 0,
+        timeout: float | str | None = None,
+    ) -> Decision:
+        """Proposes a decision, and returns the one that the server keeps.
+
+        That is another one if somebody else was first: use what is returned. After an error ask
+        again, since the server may have kept the value.
+
+        Args:
+            key: What is decided.
+            value: At most 64 KiB that the tuner of the namespace reads.
+            evidence: What the value rests on.
+            supersede: The generation that a new one follows on purpose, which needs the scope
+                ``admin``; 0 for the first decision.
+            timeout: Deadline in seconds; None for the client's.
+
+        Raises:
+            RefusedError: if the call ends with an error status.
+        """
+        request = _decide_request(key, 0, False)
+        request.propose.value = content(value, "value")
+        request.propose.supersede = whole_number(supersede, "supersede")
+        found = instance(evidence or Evidence(), Evidence, "evidence", "an Evidence or None")
+        request.propose.evidence.CopyFrom(found.message())
+        decision = (self._decide(request, key, timeout)).decision
+        if decision is None:
+            raise AnswerError("the server's answer to a proposal has no decision")
+        return decision
+
+    def list_decisions(
+        self,
+        namespace: str = "",
+        target: str = "",
+        key: bytes = b"",
+        *,
+        all_generations: bool = False,
+        after_snapshot: int = 0,
+        after: bytes = b"",
+        timeout: float | str | None = None,
+    ) -> DecisionsPage:
+        """Returns a page of the decisions that the server keeps.
+
+        Args:
+            namespace: Their namespace; empty for all.
+            target: Their target; empty for all.
+            key: Their key; empty for all.
+            all_generations: Whether to list what was superseded, too.
+            after_snapshot: Only what was decided later; 0 for all.
+            after: ``next`` of the page before; empty for the first page.
+            timeout: Deadline in seconds; None for the client's.
+        """
+        request = messages.ListDecisionsRequest(
+            namespace=text(namespace, "namespace"),
+            target=text(target, "target"),
+            key=content(key, "key"),
+            all_generations=flag(all_generations, "all_generations"),
+            after_snapshot=whole_number(after_snapshot, "after_snapshot", most=U64),
+            page_token=content(after, "after", "the bytes of next of the page before"),
+        )
+        deadline = self._deadline(timeout)
+        return decisions_page_of(self._call(_DECISIONS, request.SerializeToString(), deadline))
 
     def list_measurements(
         self,
@@ -482,6 +685,13 @@ class Calls(Connected):
                 pause = attempts.pause_after(error)
             self._transport.pause(pause)
 
+    def _decide(
+        self, request: messages.DecideRequest, key: DecisionKey, timeout: float | str | None
+    ) -> DecideAnswer:
+        deadline = self._deadline(timeout)
+        answer = self._call(_DECIDE, request.SerializeToString(), deadline)
+        return decide_answer_of(answer, key)
+
     def _delete(
         self, request: messages.DeleteMeasurementsRequest, timeout: float | str | None
     ) -> int:
@@ -536,6 +746,14 @@ def _by_hash_or_whole(graph: Graph, ask: Callable[[messages.Graph], T]) -> T:
 
 def _routed(graph: Graph) -> Metadata:
     return ((ROUTE_HEADER, graph.route),)
+
+
+def _decide_request(key: DecisionKey, snapshot: int, strict: bool) -> messages.DecideRequest:
+    return messages.DecideRequest(
+        key=instance(key, DecisionKey, "key", "a DecisionKey").message(),
+        snapshot=whole_number(snapshot, "snapshot", most=U64),
+        strict=flag(strict, "strict"),
+    )
 
 
 def _check_graph(graph: Graph) -> None:

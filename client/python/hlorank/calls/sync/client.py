@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 
+from hlorank.answers.leases import Lease
 from hlorank.answers.models import ModelReference
 from hlorank.calls.fallback import Fallback
 from hlorank.calls.sync.calls import Calls
@@ -47,6 +48,7 @@ class Client(Calls):
         all_other_targets: bool = False,
         model: ModelReference | str | None = None,
         seed: int = 0,
+        lease: Lease | None = None,
         fallback: Fallback | None = None,
     ) -> SpaceSearch:
         """Starts a search for a fast configuration of a space, for which no model is needed.
@@ -60,6 +62,8 @@ class Client(Calls):
             model: As in ``rank``; None for one that serves the space's feature set, if there is
                 one.
             seed: Seed of random suggestions.
+            lease: The worker that this search is, if others search the same space at the same time:
+                none of them is suggested what another one measures.
             fallback: What goes on if the server is away: the search then suggests nothing, until
                 it asks again after a pause. None if errors are for the caller.
 
@@ -74,5 +78,6 @@ class Client(Calls):
             all_other_targets=all_other_targets,
             model=model,
             seed=seed,
+            lease=lease,
             fallback=fallback,
         )

@@ -4,8 +4,10 @@
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from statistics import fmean
 
 from hlorank.answers.adaptation import Adaptation
+from hlorank.answers.leases import GrantedLease, Lease, SearchState
 from hlorank.answers.models import ModelReference
 from hlorank.answers.ranking import Ranking
 from hlorank.answers.tables import table
@@ -15,7 +17,9 @@ from hlorank.calls.sync.experience import Experience
 from hlorank.checks.arguments import instance, number, whole_number, wrong
 from hlorank.checks.errors import ArgumentError
 from hlorank.configurations.adapt import Result
+from hlorank.configurations.config_features import ConfigFeatures
 from hlorank.spaces.space import Configuration, Space, Value
+from hlorank.wire import defaults
 from hlorank.wire.transport import Connected, SyncLock
 
 
@@ -36,6 +40,7 @@ class SpaceSearch(Connected):
         all_other_targets: bool = False,
         model: ModelReference | str | None = None,
         seed: int = 0,
+        lease: Lease | None = None,
         fallback: Fallback | None = None,
     ):
         self.space = instance(space, Space, "space", "a hlorank.Space")
@@ -48,9 +53,15 @@ class SpaceSearch(Connected):
             seed,
             other_targets=other_targets,
             all_other_targets=all_other_targets,
+            lease=lease,
             fallback=fallback,
         )
-        self._pending: dict[int, None] = {}
+        self._lease = lease
+        self.state: SearchState = ""
+        """What the search is doing, by the last suggestions; empty without leases."""
+        self.retry_after = 0.0
+        """Seconds after which to ask again, if others measure all that is left."""
+        self._pending: dict[int, GrantedLease | None] = {}
         """Suggestions that were not reported yet, in the order made."""
         # Two threads must not get the same suggestion.
         self._suggesting = SyncLock()
@@ -72,25 +83,73 @@ class SpaceSearch(Connected):
         return self._experience.is_lost
 
     def suggest(
-        self, count: int = 1, *, timeout: float | str | None = None
+        self,
+        count: int = 1,
+        *,
+        pending: Sequence[Configuration | int] = (),
+        timeout: float | str | None = None,
     ) -> list[dict[str, Value]]:
         """Returns the configurations to measure next; fewer than asked for if no more are left.
 
-        What was suggested is not suggested again. Report each, also if it failed.
+        What was suggested is not suggested again. Report each, also if it failed. With leases,
+        ``state`` says why there is nothing.
 
         Args:
             count: Number of suggestions, from 1 to 64.
+            pending: What others measure, of which the server knows nothing.
             timeout: Deadline in seconds; None for the client's.
 
         Raises:
             RefusedError: if the call ends with an error status, and there is no fallback.
         """
         with self._suggesting:
-            numbers = self._experience.suggest(
-                self.space.configurations(), count, list(self._pending), timeout=timeout
+            others = [self.space.number(each) for each in pending]
+            own = [number for number, lease in self._pending.items() if lease is None]
+            # The server knows what is leased, and names it first, as to a worker without answer.
+            leased = len(self._pending) - len(own)
+            found = self._experience.suggestions(
+                self.space.configurations(),
+                min(count + leased, defaults.SUGGESTED) if leased else count,
+                [*own, *others],
+                timeout=timeout,
             )
-            self._pending |= dict.fromkeys(numbers or ())
-        return [self.space[number] for number in numbers or ()]
+            if found is None:
+                return []
+            self.state, self.retry_after = found.state, found.retry_after
+            leases = found.leases or [None] * len(found.suggestions)
+            new = {
+                each.config: lease
+                for each, lease in zip(found.suggestions, leases, strict=True)
+                if each.config not in self._pending
+            }
+            self._pending |= new
+        return [self.space[number] for number in new]
+
+    def renew(self, *, give_back: bool = False, timeout: float | str | None = None) -> None:
+        """Prolongs the leases of what was suggested and not reported, or gives them back.
+
+        Args:
+            give_back: Whether other workers may have the configurations at once.
+            timeout: Deadline in seconds; None for the client's.
+
+        Raises:
+            RefusedError: if the call ends with an error status.
+        """
+        held = {number: lease for number, lease in [*self._pending.items()] if lease is not None}
+        if self._lease is None or not held:
+            return
+        if give_back:
+            for number in held:
+                self._pending.pop(number, None)
+        experience = self._experience
+        experience.client.renew_leases(
+            experience.graph,
+            experience.kept.target,
+            self._lease,
+            [*held.values()],
+            give_back=give_back,
+            timeout=timeout,
+        )
 
     def report(
         self,
@@ -119,13 +178,41 @@ class SpaceSearch(Connected):
         # A Result has 0 for a failure.
         if seconds is not None and number(seconds, "seconds") == 0:
             raise wrong("seconds", seconds, "seconds, from 1e-12 to 1e9")
-        result = Result(seconds or 0.0, failure, repeats)
+        lease = self._pending.get(place)
+        result = Result(seconds or 0.0, failure, repeats, lease.id if lease else b"")
         # Added first: the search knows it even if no report reaches the server.
         error = self._experience.add([place], [result])
         self._pending.pop(place, None)
         # A server without a store is no error: what was measured is sent with every call.
         if error is not None and not self._experience.kept.is_off:
             raise error
+
+    def flush(self) -> None:
+        """Reports what no report has brought to the server yet.
+
+        Raises:
+            RefusedError: if the call ends with an error status, and there is no fallback.
+        """
+        error = self._experience.report()
+        if error is not None and not self._experience.kept.is_off:
+            raise error
+
+    def fastest(self) -> dict[int, float]:
+        """Returns the mean seconds of what ran, by number in the space, the fastest first: what the
+        server keeps of all searches of the space on the target.
+
+        Raises:
+            RefusedError: if the call ends with an error status, and there is no fallback.
+        """
+        times: dict[int, list[float]] = {}
+        for kept in self._experience.kept_measurements() or ():
+            if isinstance(kept.configurations, ConfigFeatures):
+                numbers = self.space.numbers(kept.configurations)
+                for number, seconds in zip(numbers, kept.seconds.tolist(), strict=True):
+                    if number is not None and seconds > 0:
+                        times.setdefault(number, []).append(seconds)
+        means = {number: fmean(each) for number, each in times.items()}
+        return dict(sorted(means.items(), key=lambda pair: pair[1]))
 
     def rank(self, top_k: int = 10, *, timeout: float | str | None = None) -> Ranking | None:
         """Ranks the whole space by what is known; ``best`` has numbers in the space.

@@ -1,0 +1,204 @@
+"""Leases of a real server: what one worker measures, no other one is suggested."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import grpc
+import pytest
+from fake_server import answered, fake_server
+from servers import run_process
+
+from hlorank import (
+    AnswerError,
+    ArgumentError,
+    AsyncClient,
+    Client,
+    Lease,
+    RefusedError,
+    Space,
+)
+from hlorank.wire.messages import (
+    RenewLeasesRequest,
+    ReportMeasurementsRequest,
+    SearchState,
+    SuggestConfigsRequest,
+    SuggestConfigsResponse,
+)
+
+SPACE = Space("gemm", {"tile": [1 << power for power in range(10)], "unroll": list(range(6))})
+
+
+def seconds(one):
+    return 0.1 + abs(one["tile"] - 8) / 10 + one["unroll"] / 100
+
+
+def away(*_, **__):
+    raise RefusedError(grpc.StatusCode.INTERNAL, "away")
+
+
+def search_of(client, target, worker, **terms):
+    return client.search(SPACE, target, lease=Lease(worker, **terms))
+
+
+def measure(address, target, worker, measurements):
+    measured = []
+    with Client(address) as client:
+        search = search_of(client, target, worker)
+        while len(measured) < measurements and (suggested := search.suggest()):
+            for one in suggested:
+                search.report(one, seconds(one))
+                measured.append(SPACE.number(one))
+    return measured
+
+
+def test_two_workers_of_one_search_measure_nothing_twice(store):
+    with ThreadPoolExecutor() as threads:
+        found = threads.map(lambda name: measure(store, "two", name, 30), ("a", "b"))
+    first, second = map(set, found)
+    assert len(first) == len(second) == 30 and not first & second
+
+
+def test_what_is_leased_is_suggested_to_its_worker_alone_and_reported_with_its_machine(store):
+    with Client(store) as client:
+        first, second = (search_of(client, "alone", name, machine=f"m{name}") for name in "ab")
+        (one,) = first.suggest()
+        assert one not in second.suggest(8)
+        (again,) = search_of(client, "alone", "a").suggest()
+        assert again == one, "a worker that lost the answer gets it again"
+        (other,) = first.suggest()
+        assert other != one, "but threads of a worker get different ones"
+        first.report(one, 1.0)
+        (kept,) = client.list_measurements("alone").graphs
+        assert kept.machines == ("ma",)
+
+
+def test_a_lease_that_is_given_back_is_free_at_once(store):
+    with Client(store) as client:
+        first, second = (search_of(client, "given back", name) for name in "ab")
+        taken = first.suggest(len(SPACE))
+        assert len(taken) == len(SPACE)
+        assert second.suggest() == [] and second.state == "all_leased" and second.retry_after > 0
+        first.renew()
+        first.renew(give_back=True)
+        assert len(second.suggest(len(SPACE))) == len(SPACE) and second.state == "running"
+
+
+def test_a_search_ends_with_its_budget_or_its_space(store):
+    with Client(store) as client:
+        search = search_of(client, "budget", "a", budget=3)
+        for one in search.suggest(8):
+            search.report(one, seconds(one))
+        assert len(client.list_measurements("budget").graphs[0].seconds) == 3
+        assert search.suggest() == [] and search.state == "budget_spent"
+        everything = search_of(client, "budget", "a", search="all")
+        while suggested := everything.suggest(64):
+            for one in suggested:
+                everything.report(one, seconds(one))
+        assert everything.state == "exhausted"
+
+
+def test_asyncio_has_the_same_calls(store):
+    async def run():
+        async with AsyncClient(store) as client:
+            search = search_of(client, "asyncio", "a")
+            (one,) = await search.suggest()
+            await search.renew()
+            await search.report(one, 1.0)
+            return await search.fastest()
+
+    assert list(asyncio.run(run()).values()) == [1.0]
+
+
+def test_a_server_without_a_store_leases_nothing(tmp_path):
+    with run_process(f"--models={tmp_path}") as server, Client(server.address) as client:
+        with pytest.raises(RefusedError) as refused:
+            search_of(client, "off", "a").suggest()
+        assert refused.value.reason == "LEASES_OFF"
+
+
+@pytest.mark.parametrize(
+    ("terms", "words"),
+    [
+        ({"worker": ""}, "worker is ''"),
+        ({"ttl": 0}, "ttl is 0"),
+        ({"ttl": "soon"}, "ttl: 'soon'"),
+        ({"budget": -1}, "budget is -1"),
+        ({"machine": None}, "machine is None"),
+    ],
+)
+def test_terms_that_cannot_be_are_refused_where_they_are_made(terms, words):
+    with pytest.raises(ArgumentError, match=words):
+        Lease(**{"worker": "a"} | terms)
+
+
+def test_a_list_that_the_server_knows_is_not_sent_again():
+    answer = SuggestConfigsResponse(
+        graph_hash=bytes(32), state=SearchState.SEARCH_STATE_EXHAUSTED, batch_digest=bytes(32)
+    )
+    space = Space("large", {"a": list(range(150)), "b": list(range(120))})
+    with (
+        fake_server(answer.SerializeToString()) as server,
+        Client(server.address) as client,
+    ):
+        search = client.search(space, "a board", lease=Lease("a", budget=5, budget_time="1h"))
+        search.suggest()
+        search.suggest()
+        first, second = (message for _, _, message in server.calls)
+    assert len(first) > 100_000 and len(second) <= 1024
+    request = SuggestConfigsRequest.FromString(second)
+    assert request.batch_digest == bytes(32) and not request.HasField("batch")
+    assert request.lease.budget.measurements == 5 and request.lease.budget.time.seconds == 3600
+
+
+def test_a_server_that_forgot_a_list_gets_it_again(store):
+    with Client(store) as client:
+        search = search_of(client, "forgotten", "a")
+        search.suggest()
+        search.space.configurations().digest = bytes(32)
+        assert len(search.suggest()) == 1
+    assert search.space.configurations().digest not in (b"", bytes(32))
+
+
+def test_an_answer_without_the_leases_is_none():
+    answer = SuggestConfigsResponse(graph_hash=bytes(32), state=SearchState.SEARCH_STATE_RUNNING)
+    answer.suggestions.add(config=0)
+    with (
+        answered(answer.SerializeToString()) as client,
+        pytest.raises(AnswerError, match="0 leases for 1 suggestions"),
+    ):
+        search_of(client, "a board", "a").suggest()
+
+
+def test_measurements_without_a_lease_are_reported_apart(store):
+    with Client(store) as client:
+        search = search_of(client, "mixed", "a")
+        (one,) = search.suggest()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Client, "report_measurements", away)
+            for each in (one, SPACE[(SPACE.number(one) + 1) % len(SPACE)]):
+                with pytest.raises(RefusedError):
+                    search.report(each, 1.0)
+        search.flush()
+        assert len(search.fastest()) == 2
+
+
+def test_requests_name_the_search_and_the_leases():
+    answer = SuggestConfigsResponse(graph_hash=bytes(32), state=SearchState.SEARCH_STATE_RUNNING)
+    answer.suggestions.add(config=2)
+    answer.leases.add(id=bytes(range(16)), attempt=1, config=bytes(32))
+    with fake_server(answer.SerializeToString()) as server, Client(server.address) as client:
+        search = search_of(client, "a board", "a", search="mine", machine="m")
+        search.suggest()
+        # The same answer to other calls may be none of theirs.
+        with suppress(AnswerError):
+            search.renew()
+        with suppress(AnswerError):
+            search.report(2, 1.0)
+        _, renewed, reported = (message for _, _, message in server.calls)
+    renewed = RenewLeasesRequest.FromString(renewed)
+    assert (renewed.search, renewed.worker, renewed.target) == ("mine", "a", "a board")
+    assert list(renewed.ids) == [bytes(range(16))] and list(renewed.configs) == [bytes(32)]
+    reported = ReportMeasurementsRequest.FromString(reported)
+    assert list(reported.leases) == [bytes(range(16))]
+    assert (reported.search, reported.machine) == ("mine", "m")
