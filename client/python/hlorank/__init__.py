@@ -15,6 +15,15 @@ from hlorank.answers.adaptation import (
     Reporter,
     TargetSource,
 )
+from hlorank.answers.decisions import (
+    DecideAnswer,
+    Decision,
+    DecisionKey,
+    DecisionsPage,
+    Evidence,
+    NearDecision,
+)
+from hlorank.answers.leases import GrantedLease, Lease, LeaseState, SearchState
 from hlorank.answers.measurements import GraphMeasurements, MeasurementsPage, Reported
 from hlorank.answers.models import ComparedMean, Comparison, Model, ModelReference, Unit
 from hlorank.answers.ranking import (
@@ -64,6 +73,7 @@ from hlorank.graphs.features import FeatureSet
 from hlorank.graphs.graph import Graph
 from hlorank.spaces.space import Space
 from hlorank.wire.words import Task
+from hlorank.worker.worker import Worker
 
 __all__ = [
     "FAILURES",
@@ -88,10 +98,16 @@ __all__ = [
     "ConfigurationError",
     "Configurations",
     "DeadlineError",
+    "DecideAnswer",
+    "Decision",
+    "DecisionKey",
+    "DecisionsPage",
+    "Evidence",
     "Experience",
     "Fallback",
     "FeatureSet",
     "Fusions",
+    "GrantedLease",
     "Graph",
     "GraphFileError",
     "GraphMeasurements",
@@ -101,10 +117,13 @@ __all__ = [
     "Kept",
     "KernelTime",
     "Layouts",
+    "Lease",
+    "LeaseState",
     "MeasurementsPage",
     "MissingFileError",
     "Model",
     "ModelReference",
+    "NearDecision",
     "NotFoundError",
     "OverloadedError",
     "Pool",
@@ -117,6 +136,7 @@ __all__ = [
     "Reporter",
     "Result",
     "Reuse",
+    "SearchState",
     "Space",
     "SpaceSearch",
     "Suggestion",
@@ -129,4 +149,5 @@ __all__ = [
     "Unit",
     "UnsupportedError",
     "Warning",
+    "Worker",
 ]

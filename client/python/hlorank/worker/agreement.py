@@ -1,0 +1,193 @@
+"""What everybody uses for a key: asked before a tuner measures, and proposed after it did.
+
+The first value that is proposed is the decision, and whoever proposes takes what the server keeps.
+So all processes use the same value, and one of them tunes.
+"""
+
+import os
+import socket
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic, sleep
+from typing import Literal, TypeVar, get_args
+
+from hlorank.answers.decisions import DecideAnswer, Decision, DecisionKey, Evidence
+from hlorank.calls.fallback import Fallback, is_worth_waiting
+from hlorank.calls.sync.client import Client
+from hlorank.checks.arguments import number, one_of, text
+from hlorank.checks.errors import HlorankError
+from hlorank.wire import defaults
+from hlorank.wire.transport import Connected
+from hlorank.worker.renewal import Renewal
+
+Answer = TypeVar("Answer")
+OnAway = Literal["default", "wait", "fail"]
+"""What happens while the server is away: the tuner's default is used, after at most 2 s, and never
+proposed; the process waits; or the call fails."""
+
+_CLAIM = 30.0
+"""Seconds until the claim of a process that died expires."""
+_PAUSE = 0.2
+_LONGEST_WAIT = 3600.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to do about a key."""
+
+    state: Literal["decided", "claimed", "away", "off"]
+    """Use ``decision``; tune, and then propose; use the tuner's default, since the server is away;
+    or tune for this process alone, since the server makes no decisions"""
+    decision: Decision | None = None
+
+
+class Agreement(Connected):
+    """The decisions of one namespace on a target; threads may share it.
+
+    Args:
+        client: The server.
+        namespace: Whose keys they are, such as ``triton``.
+        target: What decisions are for.
+        on_away: What happens while the server is away: ``default``, ``wait`` or ``fail``.
+        patience: Maximum seconds to wait for the server, or for another process that tunes. The
+            key is undecided then.
+        timeout: Deadline of a call.
+        fallback: What says once that the server is away, and when to ask it again.
+        worker: The name of this process; by default its host and number.
+
+    Raises:
+        ArgumentError: if an argument cannot be used; the message names it.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        target: str,
+        *,
+        on_away: OnAway = "default",
+        patience: float = _LONGEST_WAIT,
+        timeout: float | str | None = defaults.ADAPTER_TIMEOUT,
+        fallback: Fallback | None = None,
+        worker: str = "",
+    ):
+        self._client = client
+        self._names = text(namespace, "namespace"), text(target, "target")
+        self._on_away = one_of(on_away, get_args(OnAway), "on_away")
+        self._patience = number(patience, "patience")
+        self._timeout = timeout
+        self._fallback = fallback or Fallback("the default is used")
+        self._worker = worker or worker_name()
+        self._claims: dict[bytes, Renewal] = {}
+        self._said_misfit = False
+        self._lost = Verdict("away")
+        """What the last call without an answer came to."""
+
+    def ask(self, key: bytes) -> Verdict:
+        """Returns the decision of a key, or claims the right to make it.
+
+        Waits while another process does. Nothing is claimed or decided while the server is away.
+
+        Raises:
+            HlorankError: if the server is away, and ``on_away`` is ``fail``.
+        """
+        end = monotonic() + self._patience
+        while monotonic() < end:
+            answer = self.answered(lambda: self._claim(key), end)
+            if isinstance(answer, Verdict):
+                return answer
+            if answer.decision is not None:
+                return Verdict("decided", answer.decision)
+            if answer.state == "claimed":
+                self._claims[key] = Renewal(lambda: self._claim(key, renew=True), _CLAIM / 4)
+                return Verdict("claimed")
+            sleep(max(answer.retry_after, 0.01))
+        return Verdict("away")
+
+    def propose(
+        self, key: bytes, value: bytes, evidence: Evidence | None = None, *, supersede: int = 0
+    ) -> Decision | None:
+        """Proposes what was found for a claimed key, and returns what is decided.
+
+        None says that it is not known: never use the proposed value then, since others may have
+        been given another one.
+
+        Raises:
+            HlorankError: if the server is away, and ``on_away`` is ``fail``.
+        """
+        self._release(key)
+        # The server may have kept a value whose answer was lost: asked again, it says which.
+        decision = self.answered(
+            lambda: self._client.propose(
+                self._key(key), value, evidence, supersede=supersede, timeout=self._timeout
+            )
+        )
+        return None if isinstance(decision, Verdict) else decision
+
+    def answered(self, call: Callable[[], Answer], end: float | None = None) -> Answer | Verdict:
+        """Makes a call, again and again if ``on_away`` says so, or says why there is no answer."""
+        end = monotonic() + self._patience if end is None else end
+        while monotonic() < end:
+            # One deadline is enough for all keys.
+            if self._on_away == "default" and self._fallback.is_away:
+                return self._lost
+            try:
+                return call()
+            except HlorankError as error:
+                if self._on_away == "fail":
+                    raise
+                self._fallback.lose(error)
+                self._lost = Verdict("away" if is_worth_waiting(error) else "off")
+                if self._lost.state == "off":
+                    return self._lost
+            if self._on_away == "wait":
+                sleep(_PAUSE)
+        return Verdict("away")
+
+    def give_back(self, key: bytes) -> None:
+        """Lets another process tune a claimed key."""
+        if self._release(key):
+            with suppress(HlorankError):  # it expires
+                self._claim(key, give_back=True)
+
+    def near(self, key: bytes) -> list[Decision]:
+        """Returns decisions of similar targets, which are worth measuring."""
+        look = partial(self._client.decide, self._key(key), timeout=self._timeout)
+        answer = self.answered(look)
+        near = () if isinstance(answer, Verdict) else answer.near
+        return [each.decision for each in near]
+
+    def misfit(self) -> None:
+        """Says, once, that what is decided cannot be used here."""
+        if not self._said_misfit:
+            self._said_misfit = True
+            namespace, target = self._names
+            warnings.warn(
+                f"hlorank: a decision of {namespace} on {target!r} does not fit what is tuned "
+                "here, which is tuned without it",
+                stacklevel=4,
+            )
+
+    def _claim(self, key: bytes, **how: bool) -> DecideAnswer:
+        return self._client.decide(
+            self._key(key), worker=self._worker, ttl=_CLAIM, timeout=self._timeout, **how
+        )
+
+    def _release(self, key: bytes) -> bool:
+        claim = self._claims.pop(key, None)
+        if claim is not None:
+            claim.close()
+        return claim is not None
+
+    def _key(self, key: bytes) -> DecisionKey:
+        namespace, target = self._names
+        return DecisionKey(namespace, key, target)
+
+
+def worker_name() -> str:
+    """Returns a name of its own for a worker: its host, its process and a number."""
+    number = f"/{os.getpid()}/{os.urandom(3).hex()}"
+    return socket.gethostname().encode()[: 64 - len(number)].decode("ascii", "replace") + number

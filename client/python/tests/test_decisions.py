@@ -1,0 +1,228 @@
+"""Decisions: whoever proposes first decides for all, and what happens while the server is away."""
+
+import asyncio
+import threading
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import pytest
+from fake_server import answered, fake_server
+from servers import run_empty_server, run_process
+
+from hlorank import (
+    AnswerError,
+    ArgumentError,
+    AsyncClient,
+    Client,
+    DecisionKey,
+    Evidence,
+    UnavailableError,
+)
+from hlorank.wire.messages import DecideRequest, DecideResponse
+from hlorank.worker.agreement import Agreement
+
+
+def key_of(name, target="device=H100;triton=3.9.0"):
+    return DecisionKey("triton", name.encode(), target)
+
+
+def test_the_first_proposal_is_what_everybody_gets(store):
+    key = key_of("first")
+    evidence = Evidence(0.25, 5, 72, 0.02, "m1")
+    with Client(store) as client:
+        assert client.decide(key).state == "undecided"
+        first = client.propose(key, b'{"a": 1}', evidence)
+        second = client.propose(key, b'{"a": 2}')
+        looked_up = client.decide(key).decision
+        assert first == second == looked_up
+        assert (first.value, first.generation, first.evidence) == (b'{"a": 1}', 1, evidence)
+        other_order = DecisionKey("triton", b"first", "triton=3.9.0;device=H100")
+        assert client.decide(other_order).decision == first
+
+
+def test_a_key_is_claimed_by_one_worker_at_a_time(store):
+    key = key_of("claimed")
+    with Client(store) as client:
+        assert client.decide(key, worker="a").state == "claimed"
+        held = client.decide(key, worker="b")
+        assert held.state == "held" and 0 < held.retry_after <= 1
+        assert client.decide(key, worker="a", renew=True).state == "claimed"
+        client.decide(key, worker="a", give_back=True)
+        assert client.decide(key, worker="b", ttl="5s").expires_in == pytest.approx(5, abs=1)
+
+
+def test_another_compiler_is_near_and_never_the_answer(store):
+    with Client(store) as client:
+        made = client.propose(key_of("near"), b"{}")
+        answer = client.decide(key_of("near", "device=H100;triton=3.10.0"))
+    assert answer.state == "undecided" and answer.decision is None
+    (near,) = answer.near
+    assert near.decision == made and near.different_parts == ("triton",)
+
+
+def test_a_decision_is_superseded_on_purpose_and_a_snapshot_sees_the_older_one(store):
+    key = key_of("superseded")
+    with Client(store) as client:
+        first = client.propose(key, b'{"a": 1}')
+        second = client.propose(key, b'{"a": 2}', supersede=1)
+        assert second.generation == 2 and client.decide(key).decision == second
+        assert client.decide(key, snapshot=first.snapshot).decision == first
+        younger = client.propose(key_of("younger"), b"{}")
+        strict = client.decide(younger.key, snapshot=first.snapshot, strict=True)
+        assert strict.state == "undecided"
+
+
+def test_decisions_are_listed_in_their_order(store):
+    with Client(store) as client:
+        before = client.list_decisions().snapshot
+        made = [client.propose(key_of(f"listed {n}", "listed"), b"{}") for n in range(3)]
+        page = client.list_decisions("triton", "listed", after_snapshot=before)
+        assert list(page.decisions) == made and not page.next
+        assert client.list_decisions(key=b"listed 1").decisions == (made[1],)
+        assert repr(page).startswith("3 decisions, all")
+
+
+def test_asyncio_has_the_same_calls(store):
+    async def run():
+        async with AsyncClient(store) as client:
+            made = await client.propose(key_of("asyncio"), b"{}")
+            answer = await client.decide(made.key)
+            return made, answer.decision, (await client.list_decisions(key=b"asyncio")).decisions
+
+    made, found, listed = asyncio.run(run())
+    assert made == found and listed == (made,)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda client: client.decide(b"key"), "key is"),
+        (lambda client: client.propose(key_of("a"), "text"), "value is 'text'"),
+        (lambda client: client.propose(key_of("a"), b"{}", {"runs": 1}), "evidence is"),
+        (lambda client: client.decide(key_of("a"), worker=1), "worker is 1"),
+        (lambda client: DecisionKey("triton", "a", "t"), "key is 'a'"),
+        (lambda client: Agreement(client, "triton", "t", on_away="later"), "on_away is 'later'"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_before(call, words):
+    with Client("127.0.0.1:1") as client, pytest.raises(ArgumentError, match=words):
+        call(client)
+
+
+def test_answers_that_no_server_gives_are_errors():
+    other = DecideResponse()
+    other.decided.key.namespace = "xla"
+    for answer, words in ((DecideResponse(), "says nothing"), (other, "another key")):
+        with (
+            answered(answer.SerializeToString()) as client,
+            pytest.raises(AnswerError, match=words),
+        ):
+            client.decide(key_of("a"))
+    claimed = DecideResponse()
+    claimed.claimed.SetInParent()
+    with (
+        answered(claimed.SerializeToString()) as client,
+        pytest.raises(AnswerError, match="has no decision"),
+    ):
+        client.propose(key_of("a"), b"{}")
+
+
+def test_processes_that_ask_together_agree_and_one_of_them_tunes(store):
+    tuned = []
+
+    def rank(number):
+        with Client(store) as client:
+            agreement = Agreement(client, "triton", "together")
+            verdict = agreement.ask(b"k")
+            if verdict.state == "claimed":
+                tuned.append(number)
+                return agreement.propose(b"k", b'{"rank": %d}' % number)
+            return verdict.decision
+
+    with ThreadPoolExecutor(8) as threads:
+        found = {decision.value for decision in threads.map(rank, range(8))}
+    assert len(found) == len(tuned) == 1
+
+
+def test_a_claim_outlives_its_time_while_its_process_tunes(store, monkeypatch):
+    monkeypatch.setattr("hlorank.worker.agreement._CLAIM", 5.0)
+    with Client(store) as client:
+        agreement = Agreement(client, "triton", "renewed")
+        assert agreement.ask(b"k").state == "claimed"
+        time.sleep(7)
+        assert client.decide(DecisionKey("triton", b"k", "renewed"), worker="b").state == "held"
+        agreement.give_back(b"k")
+        claimed = client.decide(DecisionKey("triton", b"k", "renewed"), worker="b")
+        assert claimed.state == "claimed"
+
+
+def killed_server(folder):
+    with run_empty_server(folder) as server:
+        server.process.kill()
+        server.process.wait()
+    return server.address
+
+
+def test_a_server_that_is_away_costs_two_seconds_once_and_nothing_is_proposed(tmp_path):
+    with Client(killed_server(tmp_path)) as client:
+        agreement = Agreement(client, "triton", "away")
+        begin = time.monotonic()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert [agreement.ask(b"%d" % n).state for n in range(50)] == ["away"] * 50
+            assert agreement.propose(b"0", b"{}") is None
+        assert time.monotonic() - begin <= 2.5
+    assert len(caught) == 1 and "the default is used" in str(caught[0].message)
+
+
+def test_with_fail_the_error_is_the_callers(tmp_path):
+    with Client(killed_server(tmp_path)) as client:
+        agreement = Agreement(client, "triton", "away", on_away="fail", timeout=0.5)
+        with pytest.raises(UnavailableError):
+            agreement.ask(b"k")
+
+
+def test_with_wait_a_decision_comes_once_the_server_is_back(tmp_path):
+    flags = (f"--models={tmp_path}", f"--measurements={tmp_path / 'measurements'}")
+    with run_process(*flags) as server, Client(server.address) as client:
+        made = client.propose(DecisionKey("triton", b"k", "back"), b"{}")
+        server.process.kill()
+        server.process.wait()
+        found = []
+        agreement = Agreement(client, "triton", "back", on_away="wait", timeout=0.5)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            waiting = threading.Thread(target=lambda: found.append(agreement.ask(b"k")))
+            waiting.start()
+            while not caught:
+                time.sleep(0.05)
+            with run_process(f"--listen={server.address}", *flags):
+                waiting.join(60)
+    assert len(caught) == 1
+    assert [verdict.decision for verdict in found] == [made]
+
+
+def test_after_an_unknown_outcome_the_default_is_used_and_never_the_own_value():
+    held = DecideResponse()
+    held.claimed.SetInParent()
+    # The claim is answered, and the proposal ends without one.
+    with (
+        fake_server(held.SerializeToString(), code=grpc.StatusCode.UNAVAILABLE) as server,
+        Client(server.address, retries=0) as client,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        agreement = Agreement(client, "triton", "t", timeout=0.5)
+        assert agreement.propose(b"k", b"{}") is None
+        assert DecideRequest.FromString(server.calls[0][2]).HasField("propose")
+
+
+def test_a_server_that_makes_no_decisions_is_said_once_and_everybody_tunes(tmp_path):
+    with run_process(f"--models={tmp_path}") as server, Client(server.address) as client:
+        agreement = Agreement(client, "triton", "off")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert [agreement.ask(b"%d" % n).state for n in range(3)] == ["off"] * 3
+    assert len(caught) == 1
