@@ -11,12 +11,20 @@ from typing import TYPE_CHECKING
 
 import torch
 from helion import Config, exc
+from helion.autotuner.base_cache import AutotuneCacheBase
 from helion.autotuner.base_search import BaseAutotuner
 from helion.autotuner.metrics import KernelMetadata
 from helion.runtime.settings import default_autotuner_fn
 
 from hlorank import Result
-from hlorank.tuners.proposals import Proposals, Row, number_of, result_of
+from hlorank.tuners.proposals import (
+    Proposals,
+    Row,
+    key_of,
+    number_of,
+    object_of,
+    result_of,
+)
 
 if TYPE_CHECKING:
     from helion.runtime.kernel import BoundKernel
@@ -116,8 +124,11 @@ class Autotuner(Proposals):
 
     Helion's own search goes on from the proposals, which join its ``autotune_seed_configs``. A
     kernel is known by its name and its source, and what is tuned by shapes and types. It takes the
-    arguments of ``Proposals``.
+    arguments of ``Proposals``. With ``decide=True``, a decided configuration is taken without a
+    search, and what the server decides replaces the result of one, also in Helion's own cache.
     """
+
+    namespace = "helion"
 
     def __call__(
         self, bound_kernel: "BoundKernel", args: Sequence[object], **kwargs: object
@@ -166,6 +177,57 @@ class _SeededSearch(BaseAutotuner):
         self._options = options
 
     def autotune(self, *, skip_cache: bool = False) -> Config:
+        server, kernel = self._server, self._kernel
+        fingerprint = kernel.config_spec.cache_fingerprint_hash()
+        key = key_of(*space_of(identity_of(kernel, self._args)), fingerprint)
+        state, config = server.decided(key, self._read)
+        if state == "decided" and config is not None:
+            return self._stored(config)
+        default: Config = kernel.config_spec.default_config()
+        if state == "away":
+            return self._kept(skip_cache) or default
+        try:
+            own = self._search(skip_cache)
+        except BaseException:
+            server.give_back(key)
+            raise
+        if state == "off":
+            return own
+        agreed = server.agree(key, own, own.to_json().encode(), self._read)
+        # Else the next start without the server would read what this process found.
+        return default if agreed is None else self._stored(agreed)
+
+    def _read(self, value: bytes) -> Config | None:
+        """Returns the configuration of a decision; None if it does not fit the kernel."""
+        found = object_of(value)
+        with suppress(*_MISFITS):
+            if found is not None:
+                spec = self._kernel.config_spec
+                config: Config = spec.normalized_config(Config.from_dict(found))
+                spec.create_config_generation().flatten(config)
+                return config
+        return None
+
+    def _stored(self, config: Config) -> Config:
+        """Writes a configuration into Helion's own cache, if it has one for the kernel."""
+        cache = self._tuner()
+        if isinstance(cache, AutotuneCacheBase):
+            with suppress(OSError):
+                cache.put(config)
+        return config
+
+    def _kept(self, skip_cache: bool) -> Config | None:
+        """Returns what Helion's own cache has, such as an earlier decision."""
+        cache = self._tuner()
+        if isinstance(cache, AutotuneCacheBase) and not skip_cache:
+            with suppress(*_MISFITS):
+                return cache.get()
+        return None
+
+    def _tuner(self) -> BaseAutotuner:
+        return default_autotuner_fn(self._kernel, self._args, **self._options)
+
+    def _search(self, skip_cache: bool) -> Config:
         settings = self._kernel.settings
         given = settings.autotune_seed_configs or ()
         given = [given] if isinstance(given, Config | dict) else [*given]
@@ -175,8 +237,8 @@ class _SeededSearch(BaseAutotuner):
             changed = {"autotune_log": base, "autotune_log_details": True}
             try:
                 with _changed(settings, changed | {"autotune_seed_configs": seeds or None}):
-                    search = default_autotuner_fn(self._kernel, self._args, **self._options)
-                    return search.autotune(skip_cache=skip_cache)
+                    found: Config = self._tuner().autotune(skip_cache=skip_cache)
+                    return found
             finally:
                 self._server.report_log(self._kernel, base)
 

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from time import sleep
 from typing import Any
 
 from kernel_tuner.interface import Options, strategy_map
@@ -46,7 +47,9 @@ class Strategy(Connected):
         kernel: The name under which measurements are kept; by default that of the kernel.
         instance: What is tuned; by default the problem size. Name it if arguments other than the
             problem size change run times.
-        options: Of ``Client.search``: ``other_targets``, ``all_other_targets``, ``seed``.
+        options: Of ``Client.search``: ``other_targets``, ``all_other_targets``, ``seed``, and
+            ``lease``, so that no two processes measure the same; its ``ttl`` must be longer than a
+            measurement.
 
     Raises:
         ArgumentError: if an argument cannot be used; the message names it.
@@ -90,7 +93,7 @@ class Strategy(Connected):
         cost = CostFunc(searchspace, tuning_options, runner, snap=False)
         results: list[Measured] = cost.results
         try:
-            for configuration in _proposals(search):
+            for configuration in _proposals(search, "lease" in self._options):
                 known = len(results)
                 try:
                     cost(_values(columns, configuration))
@@ -128,13 +131,15 @@ def _values(columns: Columns, configuration: dict[str, Value]) -> list[Any]:
     return [each[configuration[name]] for name, each in columns.items()]
 
 
-def _proposals(search: SpaceSearch) -> Iterator[dict[str, Value]]:
+def _proposals(search: SpaceSearch, is_leased: bool) -> Iterator[dict[str, Value]]:
     """What to measure: the predicted best, and then what a server suggests."""
-    known = search.predicted_best()
+    known = None if is_leased else search.predicted_best()
     if known is not None:
         yield known
-    while suggested := search.suggest():
+    while (suggested := search.suggest()) or search.state == "all_leased":
         yield from suggested
+        if not suggested:
+            sleep(search.retry_after)
 
 
 def _outcome(result: Measured) -> dict[str, Any]:
@@ -143,7 +148,11 @@ def _outcome(result: Measured) -> dict[str, Any]:
         case None:
             repeats = max(1, len(result.get("times", ())))
             one = result_of(_MILLISECOND * result["time"], "crash", repeats)
-            return {"failure": one.failure} if one.failure else vars(one) | {"failure": None}
+            return (
+                {"failure": one.failure}
+                if one.failure
+                else {"seconds": one.seconds, "repeats": repeats}
+            )
         case CompilationFailedConfig() | InvalidConfig():
             return {"failure": "compile"}
         case _:

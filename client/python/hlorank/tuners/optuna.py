@@ -18,6 +18,7 @@ from hlorank import ArgumentError, Client, Fallback, Result, Space, SpaceSearch
 from hlorank.checks.arguments import wrong
 from hlorank.spaces.space import Value
 from hlorank.tuners.proposals import column_of, result_of
+from hlorank.wire import defaults
 from hlorank.wire.transport import Connected
 
 _COMBINATIONS = 10_000
@@ -48,7 +49,9 @@ class Sampler(Connected, BaseSampler):
         target: What run times are measured on: hardware, compiler and flags. Never mix targets.
         name, instance: As of a ``hlorank.Space``: what is tuned, and its problem size.
         search_space: The parameters; None to take them from the first trial, which is TPE's.
-        options: Of ``Client.search``: ``other_targets``, ``all_other_targets``, ``seed``.
+        options: Of ``Client.search``: ``other_targets``, ``all_other_targets``, ``seed``, and
+            ``lease``, so that no two processes try the same, also of different studies; its ``ttl``
+            must be longer than a trial. Without it, what runs in the same study is known.
 
     Raises:
         ArgumentError: if an argument cannot be used; the message names it.
@@ -108,7 +111,8 @@ class Sampler(Connected, BaseSampler):
                 found = self._search.predicted_best()
             while self._crashed:
                 self._report(self._crashed.pop(), Result(failure="crash"))
-            found = found or next(iter(self._search.suggest()), {})
+            if not found:
+                found = next(iter(self._search.suggest(pending=self._running(study))), {})
             return {name: self._value(name, value) for name, value in found.items()}
 
     def sample_independent(self, *arguments: object, **named: object) -> Any:
@@ -126,6 +130,12 @@ class Sampler(Connected, BaseSampler):
             else:
                 self._report(trial.params, _result(state, values))
 
+    def _running(self, study: Study) -> list[int]:
+        """Returns the numbers of what other processes try."""
+        running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        numbers = (self._number(each.params) for each in running)
+        return [number for number in numbers if number is not None][-defaults.PENDING :]
+
     def _begin(self, study: Study, search_space: SearchSpace) -> SpaceSearch:
         self._columns = {name: _column(each) for name, each in search_space.items()}
         name, instance = self._names
@@ -137,20 +147,25 @@ class Sampler(Connected, BaseSampler):
         return search
 
     def _report(self, params: Params, result: Result) -> None:
+        number = self._number(params)
+        if self._search is not None and number is not None:
+            seconds = None if result.failure else result.seconds
+            self._search.report(number, seconds, failure=result.failure)
+
+    def _number(self, params: Params) -> int | None:
+        """Returns the number of parameters in the space; None if it does not have them."""
         if self._search is None:
-            return
+            return None
         try:
             row = {
                 name: self._columns[name][each.to_internal_repr(params[name])]
                 for name, each in self._searched.items()
             }
-            number = self._search.space.number(row)
+            return self._search.space.number(row)
         # Such as a trial of TPE, between the values of the space, or of other categories, or one of
         # the combinations that were not drawn.
         except (KeyError, ValueError):
-            return
-        seconds = None if result.failure else result.seconds
-        self._search.report(number, seconds, failure=result.failure)
+            return None
 
     def _value(self, name: str, value: Value) -> Any:
         internal = next(own for own, each in self._columns[name].items() if each == value)

@@ -1,15 +1,21 @@
 """Autotuning with Triton that begins with what was measured before."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from triton.runtime.autotuner import Autotuner, Config
 from triton.runtime.jit import JITFunction
 
+from hlorank import Evidence
 from hlorank.checks.arguments import instance
-from hlorank.tuners.proposals import Proposals, digest, result_of, row_of
+from hlorank.tuners.proposals import Proposals, digest, key_of, object_of, result_of, row_of
 
+_SETTINGS = ("kwargs", "num_warps", "num_stages", "num_ctas", "maxnreg")
 Prune = Callable[..., Sequence[Config]]
 """An ``early_config_prune`` of Triton."""
 
@@ -26,8 +32,15 @@ class Pruner(Proposals):
 
     A kernel is known by its name and its source, and what is tuned by the values of its key. The
     first configuration of the list is always kept. If nothing is known, all of them are. It takes
-    the arguments of ``Proposals``.
+    the arguments of ``Proposals``. With ``decide=True``, a decided configuration is taken without
+    measuring, and the listener takes what the server decides; the default is the first one.
     """
+
+    namespace = "triton"
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        self._claimed: dict[tuple[str, str], _Claimed] = {}
 
     def __call__(self, autotuner: Autotuner) -> Autotuner:
         """Sets what ``prune_configs_by["early_config_prune"]`` sets; one that is set runs first."""
@@ -46,9 +59,20 @@ class Pruner(Proposals):
             while not isinstance(function, JITFunction):
                 function = function.fn
             kernel = _kernel(function, _key(autotuner, {**named_args, **kwargs}))
+            # A decision must not name a file, as `ir_override` does.
+            if not any(config.ir_override for config in configs):
+                claimed = _Claimed(key_of(*kernel, sorted(map(str, configs))), autotuner, configs)
+                state, config = self.decided(claimed.key, claimed.read)
+                if state in ("decided", "away"):
+                    return [config or configs[0]]
+                if state == "claimed":
+                    self._claimed[kernel] = claimed
             best = self.best(*kernel, [*map(_row, configs)])
             # The first one is what the author of a kernel trusts: it is measured whatever is known.
-            return [configs[number] for number in dict.fromkeys([*best, 0])] if best else configs
+            kept = [configs[number] for number in dict.fromkeys([*best, 0])] if best else configs
+            if len(kept) == 1 and kernel in self._claimed:
+                kept = [self._agreed(self._claimed.pop(kernel), kept[0], 0.0, 0)]
+            return kept
 
         autotuner.early_config_prune = prune
         return autotuner
@@ -59,6 +83,7 @@ class Pruner(Proposals):
         fn: JITFunction,
         key: Sequence[object],
         configs_timings: Mapping[Config, ArrayLike],
+        best_config: Config | None = None,
         **_: object,
     ) -> None:
         """Reports the times of a run; Triton calls it, with times in milliseconds.
@@ -69,7 +94,43 @@ class Pruner(Proposals):
         # A `do_bench` of the kernel may return a number, or an array.
         medians = {config: np.ravel(times)[0] for config, times in configs_timings.items()}
         measured = [(_row(config), result_of(time / 1e3)) for config, time in medians.items()]
-        self.report(*_kernel(fn, key), measured)
+        kernel = _kernel(fn, key)
+        claimed = self._claimed.pop(kernel, None)
+        if claimed is not None:
+            best = best_config or min(medians, key=medians.__getitem__)
+            seconds = float(medians.get(best, inf)) / 1e3
+            if isfinite(seconds):
+                chosen = self._agreed(claimed, best, seconds, len(medians))
+                claimed.autotuner.cache[tuple(key)] = chosen
+            else:
+                self.give_back(claimed.key)
+        self.report(*kernel, measured)
+
+    def _agreed(self, claimed: "_Claimed", own: Config, seconds: float, measured: int) -> Config:
+        evidence = Evidence(seconds=seconds, runs=1, measured_configs=measured)
+        value = json.dumps(_settings(own), sort_keys=True).encode()
+        return self.agree(claimed.key, own, value, claimed.read, evidence) or claimed.configs[0]
+
+
+@dataclass(frozen=True)
+class _Claimed:
+    """What this process tunes for all."""
+
+    key: bytes
+    autotuner: Autotuner
+    configs: Sequence[Config]
+
+    def read(self, value: bytes) -> Config | None:
+        """Returns the configuration of the list that a decision stands for."""
+        found = object_of(value)
+        return next((each for each in self.configs if _settings(each) == found), None)
+
+
+def _settings(config: Config) -> dict[str, Any]:
+    """Returns what a decision says of a configuration, as JSON has it."""
+    settings = {name: getattr(config, name) for name in _SETTINGS}
+    found: dict[str, Any] = json.loads(json.dumps(settings, default=str))
+    return found
 
 
 def _key(autotuner: Autotuner, arguments: Mapping[str, object]) -> tuple[object, ...]:
@@ -85,5 +146,5 @@ def _kernel(function: JITFunction, key: Sequence[object]) -> tuple[str, str]:
 
 
 def _row(config: Config) -> dict[str, float]:
-    settings = ("num_warps", "num_stages", "num_ctas", "maxnreg", "ir_override")
+    settings = (*_SETTINGS[1:], "ir_override")
     return row_of({**config.kwargs, **{name: getattr(config, name) for name in settings}})

@@ -25,6 +25,8 @@ ADAPTERS = {
         ("optuna", {"seed": 0.5}, "seed is 0.5"),
         ("optuna", {"search_space": {"tile": [1, 2]}}, r"search_space\['tile'\] is \[1, 2\]"),
         ("triton", {"top_k": 0}, "top_k is 0"),
+        ("triton", {"decide": "always"}, "decide is 'always'"),
+        ("triton", {"decide": True, "on_away": "later"}, "on_away is 'later'"),
         ("tvm", {"exploration": -1}, "exploration is -1"),
         ("tvm", {"seed": None}, "seed is None"),
     ],

@@ -5,9 +5,10 @@ import json
 import warnings
 
 import pytest
+from fake_server import fake_server
 from servers import run_empty_server, run_server_that_keeps_nothing
 
-from hlorank import Client
+from hlorank import Client, DecisionKey
 
 helion = pytest.importorskip(
     "helion", reason="helion is not installed: `make test-train` has it, and torch"
@@ -15,8 +16,9 @@ helion = pytest.importorskip(
 
 import helion.language as hl  # noqa: E402
 import torch  # noqa: E402
-from helion.autotuner import cache_classes  # noqa: E402
+from helion.autotuner import cache_classes, local_cache  # noqa: E402
 from helion.autotuner.benchmark_provider import LocalBenchmarkProvider  # noqa: E402
+from helion.runtime.settings import default_autotuner_fn  # noqa: E402
 
 from hlorank.tuners.helion import (  # noqa: E402
     Autotuner,
@@ -61,8 +63,8 @@ def measured(monkeypatch):
     return found
 
 
-def bound(autotuner, seed=0, **settings):
-    settings |= {
+def bound(autotuner, seed=0, inputs=INPUTS, **settings):
+    defaults = {
         "autotuner_fn": autotuner,
         "autotune_cache": "none",
         "autotune_baseline_fn": lambda x, y: x @ y,
@@ -73,7 +75,7 @@ def bound(autotuner, seed=0, **settings):
         "autotune_random_seed": seed,
         "autotune_log_level": 0,
     }
-    return helion.kernel(matmul, static_shapes=True, **settings).bind(INPUTS)
+    return helion.kernel(matmul, static_shapes=True, **(defaults | settings)).bind(inputs)
 
 
 def test_the_second_user_begins_with_what_the_first_found(store, measured):
@@ -102,8 +104,6 @@ def test_seeds_of_the_kernel_stay(store, measured):
 
 
 def test_a_log_becomes_measurements(store, tmp_path, measured):
-    from helion.runtime.settings import default_autotuner_fn
-
     base = tmp_path / "log"
     kernel = bound(default_autotuner_fn, autotune_log=str(base), autotune_log_details=True)
     best = kernel.autotune(INPUTS, count=COUNT)
@@ -119,8 +119,6 @@ def test_a_log_becomes_measurements(store, tmp_path, measured):
 
 
 def test_only_states_of_a_configuration_are_its_failures(tmp_path, measured):
-    from helion.runtime.settings import default_autotuner_fn
-
     base = tmp_path / "log"
     kernel = bound(default_autotuner_fn, autotune_log=str(base), autotune_log_details=True)
     kernel.autotune(INPUTS, count=COUNT)
@@ -139,8 +137,6 @@ def test_only_states_of_a_configuration_are_its_failures(tmp_path, measured):
 
 
 def test_times_of_several_inputs_are_not_those_of_one(store, tmp_path, measured):
-    from helion.runtime.settings import default_autotuner_fn
-
     base = tmp_path / "log"
     kernel = bound(default_autotuner_fn, autotune_log=str(base), autotune_log_details=True)
     kernel.autotune(INPUTS, count=COUNT)
@@ -172,3 +168,90 @@ def test_a_killed_server_costs_one_warning(tmp_path, measured):
     ours = [each for each in caught if "hlorank" in str(each.message)]
     assert len(ours) == 1
     assert autotuner.flush() == COUNT, "what was measured waits for the server"
+
+
+@pytest.fixture
+def cached(monkeypatch, tmp_path):
+    """Helion's own cache, in a folder of the test, as on a GPU."""
+    monkeypatch.setenv("HELION_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(local_cache, "extract_device", lambda args: torch.device("mps"))
+    monkeypatch.setattr(local_cache, "get_device_name", lambda device: "a GPU")
+
+
+def test_what_is_decided_replaces_the_result_also_in_helions_cache(store, measured, cached):
+    def tuned(autotuner, seed=0):
+        measured.clear()
+        kernel = bound(autotuner, seed, autotune_cache="LocalAutotuneCache")
+        return kernel.autotune(INPUTS, count=COUNT, force=False), len(measured)
+
+    with Client(store) as client:
+        first, count = tuned(Autotuner(client, "decided", decide=True))
+        assert count == COUNT
+        assert tuned(Autotuner(client, "decided", decide=True), 1) == (first, 0)
+        # Another rank was first: what this one found is used by nobody.
+        loser = Autotuner(client, "lost", decide=True)
+        agree = loser.agree
+
+        def late(key, own, *rest):
+            client.propose(DecisionKey("helion", key, "lost"), first.to_json().encode())
+            return agree(key, own, *rest)
+
+        loser.agree = late
+        (local_cache.get_helion_cache_dir()).rename(f"{local_cache.get_helion_cache_dir()}.old")
+        assert tuned(loser, 2) == (first, COUNT)
+    assert tuned(default_autotuner_fn, 3) == (first, 0), "Helion's own cache has the decision"
+    with Client("127.0.0.1:1") as client, pytest.warns(UserWarning, match="hlorank"):
+        away = Autotuner(client, "decided", decide=True, timeout=0.5)
+        assert tuned(away, 4) == (first, 0), "also without the server"
+
+
+def test_a_decision_that_does_not_fit_is_a_miss_with_one_warning(store, measured):
+    keys = []
+    with Client(store) as client:
+        autotuner = Autotuner(client, "misfits", decide=True)
+        decided = autotuner.decided
+
+        def asked(key, read):
+            keys.append(key)
+            value = json.dumps({"block_sizes": [7, 7, 7], "num_warps": 99}).encode()
+            client.propose(DecisionKey("helion", key, "misfits"), value)
+            return decided(key, read)
+
+        autotuner.decided = asked
+        with pytest.warns(UserWarning, match="does not fit") as warned:
+            for _ in range(2):
+                bound(autotuner).autotune(INPUTS, count=COUNT)
+    assert len(measured) == 2 * COUNT and len(set(keys)) == 1
+    assert sum("does not fit" in str(each.message) for each in warned) == 1
+
+
+def test_without_the_server_decisions_are_helions_default(tmp_path, measured):
+    with run_empty_server(tmp_path) as server, Client(server.address) as client:
+        server.process.kill()
+        server.process.wait()
+        kernel = bound(Autotuner(client, "H100", decide=True))
+        with pytest.warns(UserWarning, match="defaults are used until it is back"):
+            found = kernel.autotune(INPUTS, count=COUNT)
+    assert found == kernel.config_spec.default_config() and not measured
+
+
+def test_garbage_from_the_server_is_a_miss(measured):
+    with fake_server(b"\xff\xff") as server, Client(server.address) as client:
+        kernel = bound(Autotuner(client, "H100", decide=True, timeout=0.5))
+        with pytest.warns(UserWarning, match="hlorank") as warned:
+            kernel.autotune(INPUTS, count=COUNT)
+    assert len(measured) == COUNT
+    assert sum("hlorank" in str(each.message) for each in warned) == 1
+
+
+def test_a_search_that_fails_gives_its_claim_back(store, measured, monkeypatch):
+    def fail(self, config, fn, **options):
+        raise KeyboardInterrupt
+
+    with Client(store) as client:
+        autotuner = Autotuner(client, "given back", decide=True)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(LocalBenchmarkProvider, "_benchmark_function", fail)
+            bound(autotuner).autotune(INPUTS, count=COUNT)
+        bound(Autotuner(client, "given back", decide=True)).autotune(INPUTS, count=COUNT)
+    assert len(measured) == COUNT

@@ -1,19 +1,20 @@
 """The adapter of Inductor, with its real choices. Times are injected, since there is no GPU."""
 
+import json
 import warnings
 from itertools import product
 
 import pytest
 from servers import run_empty_server, run_server_that_keeps_nothing
 
-from hlorank import Client
+from hlorank import Client, DecisionKey
 
 torch = pytest.importorskip("torch", reason="torch is not installed: `make test-train` has it")
 
 from torch._inductor import config, ir, select_algorithm  # noqa: E402
 from torch._inductor.autotune_process import TritonBenchmarkRequest  # noqa: E402
 
-from hlorank.tuners.inductor import Choices  # noqa: E402
+from hlorank.tuners.inductor import Choices, _name  # noqa: E402
 
 MM = select_algorithm.ExternKernelChoice(torch.mm, "at::mm_out", name="mm_of_the_tests")
 
@@ -151,3 +152,38 @@ def test_a_killed_server_costs_one_warning(tmp_path):
     assert [len(each) for each in kept] == [len(choices())] * 2
     assert ["hlorank" in str(each.message) for each in caught] == [True]
     assert adapter.flush() == len(choices()) * 2, "what was not sent waits for the server"
+
+
+def test_a_decided_choice_is_left_alone_and_the_loser_takes_it(store):
+    with Client(store) as client:
+        first, second, loser = (Choices(client, "decided", decide=True) for _ in range(3))
+        (best,) = [min(tune(first), key=milliseconds).description]
+        assert [each.description for each in tune(second)] == [best]
+        # A claim that expired: another process proposed meanwhile.
+        kept = loser.preprocess(choices(1024))
+        (claimed,) = loser._claimed.values()
+        value = json.dumps({"choice": _name(kept[3])}).encode()
+        client.propose(DecisionKey("inductor", claimed.key, "decided"), value)
+        timings = {choice: milliseconds(choice) for choice in kept}
+        loser.feedback(timings, "mm", kept[0].input_nodes, kept, dict, {})
+        assert min(timings, key=timings.get) is kept[3]
+
+
+def test_without_the_server_decisions_are_the_first_choice(tmp_path):
+    with run_empty_server(tmp_path) as server, Client(server.address) as client:
+        server.process.kill()
+        server.process.wait()
+        adapter = Choices(client, "H100", decide=True, timeout=0.5)
+        with pytest.warns(UserWarning, match="defaults are used until it is back"):
+            (kept,) = tune(adapter)
+    assert kept.description == choices()[0].description
+
+
+def test_a_decision_that_fits_no_choice_is_a_miss_with_a_warning(store):
+    with Client(store) as client:
+        adapter = Choices(client, "misfits", decide=True)
+        adapter.preprocess(choices())
+        (claimed,) = adapter._claimed.values()
+        client.propose(DecisionKey("inductor", claimed.key, "misfits"), b'{"choice": "none"}')
+        with pytest.warns(UserWarning, match="does not fit"):
+            assert len(tune(Choices(client, "misfits", decide=True))) == len(choices())

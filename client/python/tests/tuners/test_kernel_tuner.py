@@ -3,13 +3,14 @@ import math
 import multiprocessing
 import os
 import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 from servers import REPOSITORY, run_empty_server, run_server_that_keeps_nothing
 
-from hlorank import ArgumentError, Client
+from hlorank import ArgumentError, Client, Lease
 
 kernel_tuner = pytest.importorskip("kernel_tuner", reason="kernel_tuner is not installed")
 from c_kernels import BLUR, KERNELS  # noqa: E402
@@ -59,6 +60,20 @@ def test_a_c_kernel_is_tuned_live(kernel, client):
     assert environment["best_config"]["time"] == fastest
     times = [result["time"] / 1e3 for result in results]
     assert sorted(stored(client, f"live {kernel.name}")) == pytest.approx(sorted(times))
+
+
+def a_leased_run(address, name, count):
+    with Client(address, timeout=10) as client:
+        strategy = Strategy(client, "leased", lease=Lease(name))
+        results, _ = BLUR.tune(strategy=strategy, strategy_options={"max_fevals": count})
+    return [tuple(result[name] for name in BLUR.parameters) for result in results]
+
+
+def test_two_processes_with_leases_measure_nothing_twice(store):
+    with ThreadPoolExecutor() as threads:
+        runs = [threads.submit(in_a_process, a_leased_run, store, name, 8) for name in ("a", "b")]
+        first, second = (set(run.result()) for run in runs)
+    assert len(first) == len(second) == 8 and not first & second
 
 
 def a_run(address, place, count):

@@ -3,7 +3,7 @@ import math
 import pytest
 from servers import run_empty_server, run_server_that_keeps_nothing
 
-from hlorank import ArgumentError, Client
+from hlorank import ArgumentError, Client, Lease
 
 optuna = pytest.importorskip("optuna", reason="optuna is not installed")
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution  # noqa: E402
@@ -210,3 +210,38 @@ def test_a_server_that_dies_costs_one_warning(trials, tmp_path):
             study.optimize(objective, n_trials=6)
     assert len(study.trials) == trials + 6
     assert sum("hlorank" in str(each.message) for each in warned) == 1
+
+
+def tried_by_two(samplers, studies, trials):
+    """What two samplers suggest in turn, each while the other's trial runs."""
+    search_space = {"tile": IntDistribution(0, 39)}
+    for study, sampler in zip(studies, samplers, strict=True):
+        study.sampler = sampler(search_space)
+    running = [study.ask() for study in studies]
+    tried = [trial.suggest_int("tile", 0, 39) for trial in running]
+    for number in range(trials - 2):
+        place = number % 2
+        studies[place].tell(running[place], 1.0 + running[place].params["tile"])
+        running[place] = studies[place].ask()
+        tried.append(running[place].suggest_int("tile", 0, 39))
+    return tried
+
+
+def test_what_runs_in_the_same_study_is_not_tried_again(client, tmp_path):
+    storage = f"sqlite:///{tmp_path / 'study.db'}"
+    optuna.create_study(storage=storage, study_name="s")
+    studies = [optuna.load_study(storage=storage, study_name="s") for _ in range(2)]
+    samplers = [lambda space: Sampler(client, "one study", "small", search_space=space)] * 2
+    tried = tried_by_two(samplers, studies, 30)
+    assert len(set(tried)) == 30
+
+
+def test_with_leases_two_studies_try_nothing_twice(client):
+    def leased(name):
+        return lambda space: Sampler(
+            client, "two studies", "small", search_space=space, lease=Lease(name)
+        )
+
+    studies = [optuna.create_study() for _ in range(2)]
+    tried = tried_by_two([leased("a"), leased("b")], studies, 30)
+    assert len(set(tried)) == 30

@@ -6,20 +6,22 @@ import os
 import random
 import subprocess
 import sys
+import time
 import warnings
 from statistics import median
 
 import numpy as np
 import pytest
+from fake_server import fake_server
 from servers import run_empty_server, run_server_that_keeps_nothing
 
-from hlorank import ArgumentError, Client
+from hlorank import ArgumentError, Client, DecisionKey
 
 triton = pytest.importorskip("triton", reason="triton is not installed")
 
 import triton.language as tl  # noqa: E402
 
-from hlorank.tuners.triton import Pruner  # noqa: E402
+from hlorank.tuners.triton import Pruner, _settings  # noqa: E402
 
 TARGET = "H100, Triton 3.9"
 LISTS = range(5)
@@ -202,6 +204,59 @@ def test_a_killed_server_costs_one_warning_and_no_measurement(tmp_path):
     assert [str(each.message) for each in caught] == [str(caught[0].message)]
     assert "tuning goes on without it" in str(caught[0].message)
     assert pruner.flush() == 2 * len(configs()), "two reports wait for the server"
+
+
+def test_a_decision_is_taken_without_measuring_and_the_loser_adopts_it(store):
+    with Client(store) as client:
+        first, second = (Pruner(client, "decided", decide=True) for _ in range(2))
+        measured, decided = tune(first, 0)
+        assert len(measured) == len(configs())
+        assert tune(second, 0) == ([], decided)
+        # A claim that expired: another rank proposed meanwhile.
+        listed, other = [], configs()[5]
+        tuner = first(autotuner(1, listed))
+        assert len(tuner.early_config_prune(configs(), {"x": Array(), "n": 101})) == len(configs())
+        (claimed,) = first._claimed.values()
+        value = json.dumps(_settings(other)).encode()
+        client.propose(DecisionKey("triton", claimed.key, "decided"), value)
+        timings = {each: [milliseconds(each, 1)] * 3 for each in configs()}
+        first.listener(fn=tuner.fn, key=(101, "float32"), configs_timings=timings)
+        assert tuner.cache[101, "float32"] == other
+
+
+def test_a_decision_that_fits_no_configuration_is_a_miss_with_one_warning(store):
+    with Client(store) as client, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pruner = Pruner(client, "misfits", decide=True)
+        for seed, value in ((0, b'{"kwargs": {"block": 7}}'), (1, b"{}")):
+            tuner = pruner(autotuner(seed, []))
+            tuner.early_config_prune(configs(), {"x": Array(), "n": 100 + seed})
+            claimed = next(iter(pruner._claimed.values()))
+            client.propose(DecisionKey("triton", claimed.key, "misfits"), value)
+            pruner._claimed.clear()
+        assert [len(tune(pruner, seed)[0]) for seed in (0, 1)] == [len(configs())] * 2
+    assert [str(each.message) for each in caught if "does not fit" in str(each.message)] == [
+        str(caught[0].message)
+    ]
+
+
+def test_without_the_server_decisions_are_the_first_configuration(tmp_path):
+    with run_empty_server(tmp_path) as server, Client(server.address) as client:
+        server.process.kill()
+        server.process.wait()
+        pruner = Pruner(client, TARGET, decide=True)
+        begin = time.monotonic()
+        with pytest.warns(UserWarning, match="defaults are used until it is back") as warned:
+            assert [tune(pruner, seed) for seed in LISTS] == [([], configs()[0])] * len(LISTS)
+        assert time.monotonic() - begin <= 2.5 and len(warned) == 1
+
+
+def test_garbage_from_the_server_is_a_miss():
+    with fake_server(b"\xff\xff") as server, Client(server.address) as client:
+        pruner = Pruner(client, TARGET, decide=True, timeout=0.5)
+        with pytest.warns(UserWarning, match="hlorank") as warned:
+            assert [len(tune(pruner, seed)[0]) for seed in LISTS] == [len(configs())] * len(LISTS)
+    assert len(warned) == 1
 
 
 if __name__ == "__main__":

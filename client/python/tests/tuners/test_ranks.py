@@ -1,0 +1,138 @@
+"""Eight ranks of a job tune the same kernels: all use the same configurations, each tuned once.
+
+``HLORANK_KEYS=200`` tunes more of them than CI does.
+"""
+
+import inspect
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+import pytest
+from servers import run_process
+
+from hlorank import Client
+
+RANKS = 8
+NOISE = 0.05
+KEYS = {"triton": 40, "helion": 4}
+
+
+def triton_rank(client, keys, draw):
+    """Yields what a rank uses for each key, and how much of it the rank measured."""
+    import test_triton
+    import triton
+
+    from hlorank.tuners.triton import Pruner
+
+    measured = []
+
+    def bench(call, quantiles):
+        measured.append(inspect.getclosurevars(call).nonlocals["config"])
+        time = test_triton.milliseconds(measured[-1], key) * draw.lognormvariate(0, NOISE)
+        return [time] * len(quantiles)
+
+    pruner = Pruner(client, "ranks of Triton", decide=True, on_away="wait")
+    triton.knobs.autotuning.listener = pruner.listener
+    tuner = pruner(test_triton.autotuner(0, []))
+    tuner.do_bench = bench
+    for key in range(keys):
+        measured.clear()
+        with suppress(RuntimeError):  # no active driver, for the launch of the best
+            tuner[(1,)](test_triton.Array(), 100 + key)
+        yield str(tuner.best_config), len(measured)
+
+
+def helion_rank(client, keys, draw):
+    """The same for Helion, whose keys are sizes of inputs."""
+    import test_helion
+    import torch
+    from helion.autotuner import cache_classes
+    from helion.autotuner.benchmark_provider import LocalBenchmarkProvider
+
+    from hlorank.tuners.helion import Autotuner
+
+    measured = []
+
+    def bench(self, config, fn, **options):
+        measured.append(config)
+        return test_helion.milliseconds(config) * draw.lognormvariate(0, NOISE)
+
+    LocalBenchmarkProvider._benchmark_function = bench
+    cache_classes["none"] = lambda search, **options: search
+    os.environ["HELION_AUTOTUNER"] = "RandomSearch"
+    autotuner = Autotuner(client, "ranks of Helion", decide=True, on_away="wait")
+    for key in range(keys):
+        measured.clear()
+        inputs = (torch.zeros(128 + 64 * key, 256), torch.zeros(256, 256))
+        kernel = test_helion.bound(autotuner, draw.randrange(1000), inputs=inputs)
+        yield str(kernel.autotune(inputs, count=test_helion.COUNT)), len(measured)
+
+
+def main(tuner, address, keys, number):
+    """Tunes as one rank, and prints what it uses."""
+    rank = {"triton": triton_rank, "helion": helion_rank}[tuner]
+    with Client(address) as client:
+        print(json.dumps([*rank(client, int(keys), random.Random(number))]))
+
+
+def start(tuner, address, keys, number):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}
+    command = [sys.executable, __file__, tuner, address, str(keys), str(number)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def alike_and_tuned(ranks):
+    """For how many keys all ranks use the same, and how often one was tuned."""
+    found = [json.loads(each.communicate()[0].splitlines()[-1]) for each in ranks]
+    by_key = list(zip(*found, strict=True))
+    alike = sum(len({used for used, _ in each}) == 1 for each in by_key)
+    return alike, sum(measured > 0 for each in by_key for _, measured in each)
+
+
+@pytest.mark.parametrize("tuner", KEYS)
+def test_eight_ranks_use_the_same_configurations_and_each_is_tuned_once(tuner, store):
+    pytest.importorskip(tuner, reason=f"{tuner} is not installed")
+    keys = int(os.environ.get("HLORANK_KEYS", KEYS[tuner]))
+    alike, tunings = alike_and_tuned([start(tuner, store, keys, n) for n in range(RANKS)])
+    print(f"{tuner}: {alike} of {keys} keys alike on {RANKS} ranks, {tunings} tunings")
+    assert alike == tunings == keys
+
+
+@pytest.mark.skipif("HLORANK_KEYS" not in os.environ, reason="takes minutes: set HLORANK_KEYS=200")
+def test_ranks_agree_although_the_server_is_killed_three_times_and_a_rank_too(tmp_path):
+    pytest.importorskip("triton", reason="triton is not installed")
+    keys, flags = int(os.environ["HLORANK_KEYS"]), (f"--models={tmp_path}",)
+    flags += (f"--measurements={tmp_path / 'measurements'}",)
+    address = "127.0.0.1:0"
+    for kills in range(4):
+        with run_process(f"--listen={address}", *flags) as server:
+            if kills == 0:
+                address = server.address
+                ranks = [start("triton", address, keys, n) for n in range(RANKS)]
+            count = 0
+            with Client(address) as client:
+                before = len(client.list_decisions("triton").decisions)
+                # Until some more keys are decided, or all of them.
+                while count < before + keys // 5 and count < keys:
+                    time.sleep(0.05)
+                    count = len(client.list_decisions("triton").decisions)
+            if kills == 1:
+                ranks[0].kill()
+                ranks[0].wait()
+                ranks[0] = start("triton", address, keys, 0)
+            if kills == 3:
+                alike, tunings = alike_and_tuned(ranks)
+            else:
+                server.process.kill()
+                server.process.wait()
+    print(f"killed: {alike} of {keys} keys alike on {RANKS} ranks, {tunings} tunings")
+    assert alike == keys and tunings <= keys + 1
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
