@@ -24,6 +24,8 @@ from hlorank import (
     ClosedError,
     ConfigFeatures,
     ConfigurationError,
+    DecisionKey,
+    Evidence,
     Experience,
     Fallback,
     Fusions,
@@ -31,12 +33,14 @@ from hlorank import (
     HlorankError,
     Kept,
     Layouts,
+    Lease,
     MissingFileError,
     ModelReference,
     Result,
     Space,
     SpaceSearch,
     Tiles,
+    Worker,
 )
 from hlorank.checks.arrays import array_of
 from hlorank.tuners.proposals import Proposals
@@ -118,6 +122,12 @@ def _constructors():
         ModelReference: {"name": "model"},
         Fallback: {"way": "TPE goes on"},
         Kept: {"target": "a board"},
+        Lease: {"worker": "a"},
+        DecisionKey: {"namespace": "space", "key": b"key", "target": "a board"},
+        Evidence: {},
+        Worker: {"server": NOWHERE, "space": SPACE, "target": "a board", "measure": len},
+        SPACE.write: {"path": "/nowhere/space.json"},
+        SPACE.encoded: {"configuration": 0},
         Result: {"seconds": 1.0},
         **{
             kind: {"client": client, "graph": GRAPH, "convert": Tiles, "kept": "a board"}
@@ -127,6 +137,7 @@ def _constructors():
     }
 
 
+KEY = DecisionKey("space", b"key", "a board")
 CALLS = {
     "put_graph": {"graph": GRAPH},
     "rank": {"graph": GRAPH, "configurations": TILES},
@@ -140,6 +151,10 @@ CALLS = {
     "delete_reporter": {"reporter": "a tuner"},
     "list_models": {},
     "get_model": {"name": "model"},
+    "renew_leases": {"graph": GRAPH, "target": "a board", "lease": Lease("a"), "granted": []},
+    "decide": {"key": KEY},
+    "propose": {"key": KEY, "value": b"{}"},
+    "list_decisions": {},
     "compare_models": {"first": "a@1", "second": "a@2"},
 }
 
@@ -151,6 +166,9 @@ SEARCH_CALLS = {
     "report": {"configuration": 0, "seconds": 1.0},
     "rank": {},
     "predicted_best": {},
+    "renew": {},
+    "flush": {},
+    "fastest": {},
     "run": {"measure": lambda configuration: 1.0, "measurements": 1},
 }
 
@@ -245,6 +263,8 @@ def test_every_constructor_of_the_package_is_in_this_test():
         ),
         *("Reported", "Reuse", "Suggestion", "Suggestions", "Timings", "Warning", "Task", "Unit"),
         *("SpaceSearch", "AsyncSpaceSearch", "TargetSource"),
+        *("DecideAnswer", "Decision", "DecisionsPage", "NearDecision"),
+        *("GrantedLease", "LeaseState", "SearchState"),
         *("Configurations", "FAILURES"),
     }
     errors = {n for n in hlorank.__all__ if n.endswith("Error")}

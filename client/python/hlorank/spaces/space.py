@@ -273,6 +273,8 @@ class Space:
             file.write_text(json.dumps(content), encoding="utf-8")
         except OSError as error:
             raise ArgumentError(f"{file} cannot be written: {error.strerror}") from error
+        except ValueError as error:  # text that no file system can encode
+            raise wrong("path", path, "the path of a file") from error
 
     def encoded(self, configuration: Configuration | int) -> bytes:
         """Returns a configuration as a JSON object, as decisions have it.

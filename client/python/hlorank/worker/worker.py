@@ -13,7 +13,7 @@ from hlorank.answers.decisions import Evidence
 from hlorank.answers.leases import Lease
 from hlorank.calls.fallback import is_worth_waiting
 from hlorank.calls.sync.client import Client
-from hlorank.checks.arguments import wrong
+from hlorank.checks.arguments import text, wrong
 from hlorank.checks.errors import HlorankError
 from hlorank.spaces.space import Configuration, Space, Value
 from hlorank.wire import defaults
@@ -62,7 +62,8 @@ class Worker(Connected):
         machine: The machine that measures; by default the host.
         worker: The name of the worker; by default its host and process.
         ttl: Seconds until a lease expires whose worker was killed.
-        options: Of ``Client.search``, such as ``other_targets`` and ``seed``.
+        other_targets: At most 16 targets whose stored measurements say what to expect on this one.
+        seed: Seed of random suggestions.
 
     Raises:
         ArgumentError: if an argument cannot be used; the message names it.
@@ -81,18 +82,21 @@ class Worker(Connected):
         machine: str | None = None,
         worker: str | None = None,
         ttl: float | str = defaults.LEASE,
-        **options: object,
+        other_targets: Sequence[str] = (),
+        seed: int = 0,
     ):
         if not callable(measure):
             raise wrong("measure", measure, "a function of a configuration")
-        name = worker_name() if worker is None else worker
+        name = worker_name() if worker is None else text(worker, "worker")
         host = name.partition("/")[0] if machine is None else machine
         self._lease = Lease(name, ttl, search, budget, budget_time, host)
-        self._client = Client(server) if isinstance(server, str) else server
+        self._client = server if isinstance(server, Client) else Client(server)
         self._space = space
         self._target = target
         self._measure = measure
-        self._search = self._client.search(space, target, lease=self._lease, **options)  # type: ignore[arg-type]
+        self._search = self._client.search(
+            space, target, other_targets=other_targets, seed=seed, lease=self._lease
+        )
         self.measured = 0
         """Number of configurations that this worker measured."""
 

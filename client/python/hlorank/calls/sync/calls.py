@@ -421,7 +421,12 @@ class Calls(Connected):
         request = _decide_request(key, 0, False)
         request.propose.value = content(value, "value")
         request.propose.supersede = whole_number(supersede, "supersede")
-        found = instance(evidence or Evidence(), Evidence, "evidence", "an Evidence or None")
+        found = instance(
+            Evidence() if evidence is None else evidence,
+            Evidence,
+            "evidence",
+            "an Evidence or None",
+        )
         request.propose.evidence.CopyFrom(found.message())
         decision = (self._decide(request, key, timeout)).decision
         if decision is None:

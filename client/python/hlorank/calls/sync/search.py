@@ -14,7 +14,7 @@ from hlorank.answers.tables import table
 from hlorank.calls.fallback import Fallback
 from hlorank.calls.sync.calls import Calls
 from hlorank.calls.sync.experience import Experience
-from hlorank.checks.arguments import instance, number, whole_number, wrong
+from hlorank.checks.arguments import flag, instance, number, several, whole_number, wrong
 from hlorank.checks.errors import ArgumentError
 from hlorank.configurations.adapt import Result
 from hlorank.configurations.config_features import ConfigFeatures
@@ -103,13 +103,17 @@ class SpaceSearch(Connected):
             RefusedError: if the call ends with an error status, and there is no fallback.
         """
         with self._suggesting:
-            others = [self.space.number(each) for each in pending]
+            others = [
+                self.space.number(each) for each in several(pending, "pending", "configurations")
+            ]
             own = [number for number, lease in self._pending.items() if lease is None]
             # The server knows what is leased, and names it first, as to a worker without answer.
             leased = len(self._pending) - len(own)
             found = self._experience.suggestions(
                 self.space.configurations(),
-                min(count + leased, defaults.SUGGESTED) if leased else count,
+                min(whole_number(count, "count", 1) + leased, defaults.SUGGESTED)
+                if leased
+                else count,
                 [*own, *others],
                 timeout=timeout,
             )
@@ -135,10 +139,11 @@ class SpaceSearch(Connected):
         Raises:
             RefusedError: if the call ends with an error status.
         """
+        given_back = flag(give_back, "give_back")
         held = {number: lease for number, lease in [*self._pending.items()] if lease is not None}
         if self._lease is None or not held:
             return
-        if give_back:
+        if given_back:
             for number in held:
                 self._pending.pop(number, None)
         experience = self._experience
@@ -147,7 +152,7 @@ class SpaceSearch(Connected):
             experience.kept.target,
             self._lease,
             [*held.values()],
-            give_back=give_back,
+            give_back=given_back,
             timeout=timeout,
         )
 
