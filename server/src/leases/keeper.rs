@@ -106,7 +106,7 @@ impl Leases {
         if !self.store()?.may_have_lost_leases() {
             return Ok(Duration::ZERO);
         }
-        let since = clock::steady() - self.started;
+        let since = clock::steady().saturating_sub(self.started);
         Ok(renewals(ttl).saturating_sub(since))
     }
 

@@ -134,7 +134,7 @@ const MAX_REMEMBERED: usize = 256;
 
 /// Workers renew at this fraction of the time that a lease lasts, but at least this often.
 const RENEWALS: u32 = 3;
-const MAX_RENEWAL: Duration = Duration::from_secs(60);
+const MAX_RENEWAL: Duration = Duration::from_mins(1);
 
 /// Time in which every worker that lives has renewed its leases: that of two renewals.
 pub(super) fn renewals(ttl: Duration) -> Duration {
@@ -195,7 +195,7 @@ impl LeasedSearch {
             let of_config = || self.lost.iter().filter(|lost| lost.config == config);
             let workers: BTreeSet<&str> = of_config().map(|lost| &lost.worker[..]).collect();
             let is_leased = self.live.iter().any(|lease| lease.config == config);
-            let last = of_config().last()?;
+            let last = of_config().next_back()?;
             (workers.len() >= MAX_LOST_WORKERS && !is_leased).then(|| CrashedConfig {
                 config: digest(config),
                 lease: last.id.clone(),

@@ -213,7 +213,12 @@ mod tests {
         let known: BTreeSet<&str> = values.filter(is_reason).collect();
         assert_eq!(
             known,
-            BTreeSet::from(["DEADLINE_TOO_SHORT", "GRAPH_NOT_CACHED", "MEASUREMENTS_OFF"])
+            BTreeSet::from([
+                "DEADLINE_TOO_SHORT",
+                "GRAPH_NOT_CACHED",
+                "MEASUREMENTS_OFF",
+                "UNKNOWN_BATCH"
+            ])
         );
         assert!(known.iter().all(|reason| REASONS.contains(reason)));
     }

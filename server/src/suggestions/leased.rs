@@ -221,13 +221,13 @@ impl LeasingTurn {
         let own = view.own.into_iter().filter(|lease| is_free(&lease.config));
         let own = own.filter_map(|lease| Some((place(&lease.config)?, lease)));
         let mut own: Vec<(usize, GrantedLease)> = own.collect();
-        let leased = others.len() + own.len();
+        let taken = others.len() + own.len();
         let pending = own.iter().map(|(config, _)| *config);
         let mut pending: Vec<usize> = pending.chain(others).collect();
         pending.extend(&asked.pending);
         let free = places.len() - numbers.len().min(places.len());
-        let free = free.saturating_sub(leased);
-        let in_budget = measurements.saturating_sub(numbers.len() + leased);
+        let free = free.saturating_sub(taken);
+        let in_budget = measurements.saturating_sub(numbers.len() + taken);
         let grace = leases.grace(Duration::from_millis(wanted.worker.ttl))?;
         own.truncate(asked.count);
         let mut fresh = (asked.count - own.len()).min(free).min(in_budget);
@@ -237,7 +237,7 @@ impl LeasingTurn {
         let [soonest, latest] = RETRY;
         let next_free = view.next_free.unwrap_or(latest);
         let retry = SearchState::AllLeased(next_free.clamp(soonest, latest));
-        let without_choice = if leased > 0 {
+        let without_choice = if taken > 0 {
             retry
         } else {
             SearchState::Exhausted

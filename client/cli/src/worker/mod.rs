@@ -118,7 +118,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(15);
 
 /// Leases are renewed at this fraction of their time, but at least this often.
 const RENEWALS: u32 = 3;
-const MAX_RENEWAL: Duration = Duration::from_secs(60);
+const MAX_RENEWAL: Duration = Duration::from_mins(1);
 
 /// Maximum time to give back leases, and to report, once the worker was told to stop.
 const MAX_STOP: Duration = Duration::from_secs(5);

@@ -1,6 +1,6 @@
 //! The file of a space, as `Space.write` of the Python client writes it.
 
-use std::{collections::BTreeMap, fmt, path::Path};
+use std::{collections::BTreeMap, fmt, path::Path, slice};
 
 use hlorank_client::{
     GraphHandle,
@@ -158,7 +158,7 @@ fn combinations(parameters: &[(String, Vec<Value>)]) -> Result<Vec<Vec<Value>>, 
     for (_, values) in parameters {
         let extend = |row: &Vec<Value>| {
             let row = row.clone();
-            let value = move |value: &Value| [&row[..], &[value.clone()]].concat();
+            let value = move |value: &Value| [&row[..], slice::from_ref(value)].concat();
             values.iter().map(value).collect::<Vec<_>>()
         };
         rows = rows.iter().flat_map(extend).collect();
