@@ -251,8 +251,14 @@ async fn an_exchange_keeps_who_reported_unless_it_is_told_otherwise() {
             let adapt =
                 Adapt::new(TARGET).measured(&part(configurations(&graph), chosen), &outcomes);
             let handle = GraphHandle::from_measured(&graph);
+            let details = hlorank_client::ReportDetails {
+                reporter: reporter.to_owned(),
+                reported_at,
+                machine: format!("machine of {reporter}"),
+                ..hlorank_client::ReportDetails::default()
+            };
             one_client
-                .report_measurements_of(reporter, &reported_at, &handle, &adapt)
+                .report_measurements_with(&details, &handle, &adapt)
                 .await
                 .unwrap();
         }
