@@ -33,4 +33,5 @@ def test_the_python_of_a_section_runs(section, store, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     script = tmp_path / "page.py"  # Triton reads the source of kernels
     script.write_text(code.replace("127.0.0.1:7070", store))
-    runpy.run_path(str(script))
+    # As a program, whose functions Ray sends to other processes.
+    runpy.run_path(str(script), run_name="__main__")
