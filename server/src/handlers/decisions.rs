@@ -10,6 +10,7 @@ use hlorank_proto::{
         decide_request::Step, decide_response::Outcome,
     },
 };
+use prost::Message as _;
 
 use super::{
     CostModel,
@@ -21,9 +22,9 @@ use crate::{
     clock,
     errors::ServiceError,
     store::{
-        ClaimHolder, ClaimRequest, ClaimState, DecisionBasis, DecisionFilter, DecisionLookup,
-        DecisionProposal, DecisionSubject, DecisionView, MeasurementStore, ReaderDecisions,
-        StoreError, StoredDecision, TargetFault, canonical_target, different_parts,
+        ClaimHolder, ClaimRequest, ClaimState, DecisionFilter, DecisionLookup, DecisionProposal,
+        DecisionSubject, DecisionView, MeasurementStore, ReaderDecisions, StoreError,
+        StoredDecision, TargetFault, canonical_target, different_parts,
     },
     telemetry::CallRecord,
 };
@@ -85,7 +86,7 @@ impl CostModel {
             (None, Some(ClaimState::Free) | None) => {
                 let near = view.near.into_iter();
                 let near = near.map(|decision| NearDecision {
-                    different_parts: different_parts(&subject.target, &decision.target),
+                    different_parts: different_parts(&subject.target, &decision.subject.target),
                     decision: Some(message(decision, client)),
                 });
                 Outcome::Undecided(Undecided {
@@ -191,7 +192,8 @@ impl CostModel {
         client: &Client,
         record: &CallRecord,
     ) -> Result<DecisionProposal, ServiceError> {
-        let basis = read_basis(proposal.evidence.unwrap_or_default())?;
+        let evidence = proposal.evidence.unwrap_or_default();
+        check_evidence(&evidence)?;
         let for_itself = self.decides_for_itself(client)?;
         if proposal.supersede > 0 {
             // The audit log has a line about refused ones, too.
@@ -204,7 +206,7 @@ impl CostModel {
             reporter: client.reporter.clone(),
             supersede: proposal.supersede,
             value: proposal.value.into(),
-            basis,
+            evidence: evidence.encode_to_vec(),
             decided_at: clock::seconds().unwrap_or_default(),
         })
     }
@@ -330,7 +332,7 @@ fn read_target(field: &'static str, target: &str) -> Result<String, ServiceError
     })
 }
 
-fn read_basis(evidence: DecisionEvidence) -> Result<DecisionBasis, ServiceError> {
+fn check_evidence(evidence: &DecisionEvidence) -> Result<(), ServiceError> {
     let ranges = [
         ("propose.evidence.seconds", evidence.seconds, MAX_SECONDS),
         ("propose.evidence.tie_band", evidence.tie_band, 1.0),
@@ -341,18 +343,8 @@ fn read_basis(evidence: DecisionEvidence) -> Result<DecisionBasis, ServiceError>
             return Err(ServiceError::invalid(field, found.to_string(), expected));
         }
     }
-    check_length(
-        "propose.evidence.machine",
-        &evidence.machine,
-        MAX_MACHINE_BYTES,
-    )?;
-    Ok(DecisionBasis {
-        seconds: evidence.seconds,
-        runs: evidence.runs,
-        measured_configs: evidence.measured_configs,
-        tie_band: evidence.tie_band,
-        machine: evidence.machine,
-    })
+    let machine = &evidence.machine;
+    check_length("propose.evidence.machine", machine, MAX_MACHINE_BYTES)
 }
 
 fn held(since: Duration) -> Held {
@@ -369,24 +361,18 @@ fn written(duration: Duration) -> Option<prost_types::Duration> {
 
 /// Writes a decision for a client.
 fn message(decision: StoredDecision, client: &Client) -> v1::Decision {
-    let basis = decision.basis;
     let is_shown = client.is_admin || decision.reporter == client.reporter.name();
+    let subject = decision.subject;
     v1::Decision {
         key: Some(v1::DecisionKey {
-            namespace: decision.namespace,
-            key: decision.key.into(),
-            target: decision.target,
+            namespace: subject.namespace,
+            key: subject.key.into(),
+            target: subject.target,
         }),
         generation: decision.generation,
         snapshot: decision.snapshot,
         value: decision.value.into(),
-        evidence: Some(DecisionEvidence {
-            seconds: basis.seconds,
-            runs: basis.runs,
-            measured_configs: basis.measured_configs,
-            tie_band: basis.tie_band,
-            machine: basis.machine,
-        }),
+        evidence: DecisionEvidence::decode(&*decision.evidence).ok(),
         // A reporter is a token's name or an address, which other clients must not learn.
         reporter: if is_shown {
             decision.reporter

@@ -112,7 +112,7 @@ impl Claims {
                     .values()
                     .filter(|claim| claim.holder.client == *client);
                 if own.count() >= MAX_CLAIMS {
-                    return Err(StoreError::TooManyClaims);
+                    return Err(StoreError::TooManyClaims { limit: MAX_CLAIMS });
                 }
             }
         }
@@ -334,7 +334,10 @@ mod tests {
             );
         }
         let one_more = |now| claims.claim(vec![0], &request("a"), now);
-        assert_eq!(one_more(now), Err(StoreError::TooManyClaims));
+        assert_eq!(
+            one_more(now),
+            Err(StoreError::TooManyClaims { limit: MAX_CLAIMS })
+        );
         let first = 0_usize.to_be_bytes().to_vec();
         let give_back = |worker| ClaimRequest {
             give_back: true,

@@ -6,69 +6,46 @@ use std::collections::HashSet;
 use super::{Reporter, StoreError, target_parts};
 
 /// What a decision is about.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct DecisionSubject {
-    /// Whose keys they are.
-    pub namespace: String,
-    /// The key.
-    pub key: Vec<u8>,
-    /// The target in its [canonical form](super::canonical_target).
-    pub target: String,
-}
-
-/// A decision as it is kept. Fields may be added.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct StoredDecision {
     /// Whose keys they are.
     #[prost(string, tag = "1")]
     pub namespace: String,
     /// The key.
     #[prost(bytes = "vec", tag = "2")]
     pub key: Vec<u8>,
-    /// The target in its canonical form.
+    /// The target in its [canonical form](super::canonical_target).
     #[prost(string, tag = "3")]
     pub target: String,
-    /// The only client that it answers; empty for all.
-    #[prost(string, tag = "4")]
-    pub audience: String,
-    /// Its number among those of its subject and audience, from 1.
-    #[prost(uint64, tag = "5")]
-    pub generation: u64,
-    /// Its number among all, from 1.
-    #[prost(uint64, tag = "6")]
-    pub snapshot: u64,
-    /// The value.
-    #[prost(bytes = "vec", tag = "7")]
-    pub value: Vec<u8>,
-    /// What it rests on.
-    #[prost(message, required, tag = "8")]
-    pub basis: DecisionBasis,
-    /// Who proposed it.
-    #[prost(string, tag = "9")]
-    pub reporter: String,
-    /// In seconds since 1970.
-    #[prost(uint64, tag = "10")]
-    pub decided_at: u64,
 }
 
-/// What a decision rests on, as its proposer says.
+/// A decision as it is kept. Fields may be added.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct DecisionBasis {
-    /// Mean run time in seconds; 0 if it is not known.
-    #[prost(double, tag = "1")]
-    pub seconds: f64,
-    /// Number of runs.
-    #[prost(uint32, tag = "2")]
-    pub runs: u32,
-    /// Number of measured configurations.
-    #[prost(uint32, tag = "3")]
-    pub measured_configs: u32,
-    /// Relative difference of run times that counts as none.
-    #[prost(double, tag = "4")]
-    pub tie_band: f64,
-    /// The machine.
-    #[prost(string, tag = "5")]
-    pub machine: String,
+pub struct StoredDecision {
+    /// What it is about.
+    #[prost(message, required, tag = "1")]
+    pub subject: DecisionSubject,
+    /// The only client that it answers; empty for all.
+    #[prost(string, tag = "2")]
+    pub audience: String,
+    /// Its number among those of its subject and audience, from 1.
+    #[prost(uint64, tag = "3")]
+    pub generation: u64,
+    /// Its number among all, from 1.
+    #[prost(uint64, tag = "4")]
+    pub snapshot: u64,
+    /// The value.
+    #[prost(bytes = "vec", tag = "5")]
+    pub value: Vec<u8>,
+    /// What it rests on, in the bytes of its message.
+    #[prost(bytes = "vec", tag = "6")]
+    pub evidence: Vec<u8>,
+    /// Who proposed it.
+    #[prost(string, tag = "7")]
+    pub reporter: String,
+    /// When, in seconds since 1970.
+    #[prost(uint64, tag = "8")]
+    pub decided_at: u64,
 }
 
 /// A decision to look up.
@@ -110,8 +87,8 @@ pub struct DecisionProposal {
     pub supersede: u64,
     /// The value.
     pub value: Vec<u8>,
-    /// What it rests on.
-    pub basis: DecisionBasis,
+    /// What it rests on, in the bytes of its message.
+    pub evidence: Vec<u8>,
     /// In seconds since 1970.
     pub decided_at: u64,
 }
@@ -193,12 +170,12 @@ impl DecisionSubject {
         prefix
     }
 
-    /// Whether a decision is about what this names; an empty name stands for all.
-    fn includes(&self, decision: &StoredDecision) -> bool {
-        let is = |name: &[u8], of: &[u8]| name.is_empty() || name == of;
-        is(self.namespace.as_bytes(), decision.namespace.as_bytes())
-            && is(&self.key, &decision.key)
-            && is(self.target.as_bytes(), decision.target.as_bytes())
+    /// Whether another subject is one that this names; an empty name stands for all.
+    fn includes(&self, of: &Self) -> bool {
+        let is = |name: &[u8], other: &[u8]| name.is_empty() || name == other;
+        is(self.namespace.as_bytes(), of.namespace.as_bytes())
+            && is(&self.key, &of.key)
+            && is(self.target.as_bytes(), of.target.as_bytes())
     }
 }
 
@@ -212,15 +189,7 @@ fn extend(key: &mut Vec<u8>, part: &[u8]) {
 impl StoredDecision {
     /// Its key, which ends with the generation.
     pub(super) fn index_key(&self) -> Vec<u8> {
-        generation_key(self.subject().prefix(&self.audience), self.generation)
-    }
-
-    pub(super) fn subject(&self) -> DecisionSubject {
-        DecisionSubject {
-            namespace: self.namespace.clone(),
-            key: self.key.clone(),
-            target: self.target.clone(),
-        }
+        generation_key(self.subject.prefix(&self.audience), self.generation)
     }
 
     /// Bytes that it takes with its keys.
@@ -271,7 +240,7 @@ impl DecisionFilter {
     /// Whether a decision of the latest generation, or of any if all are listed, is one of them.
     pub(super) fn includes(&self, decision: &StoredDecision) -> bool {
         let is_shown = ["", self.client.name()].contains(&&*decision.audience);
-        is_shown && self.subject.includes(decision)
+        is_shown && self.subject.includes(&decision.subject)
     }
 }
 
@@ -319,11 +288,9 @@ impl DecisionProposal {
             audience: self.audience().to_owned(),
             generation: current + 1,
             snapshot: snapshot + 1,
-            namespace: self.subject.namespace,
-            key: self.subject.key,
-            target: self.subject.target,
+            subject: self.subject,
             value: self.value,
-            basis: self.basis,
+            evidence: self.evidence,
             reporter: self.reporter.name().to_owned(),
             decided_at: self.decided_at,
         }))

@@ -1,6 +1,5 @@
 use std::io;
 
-use super::claims::MAX_CLAIMS;
 use crate::refusal::refusals;
 
 /// Why the store of measurements cannot be used.
@@ -82,8 +81,8 @@ refusals! {
         OtherGeneration { found: u64, latest: u64 } => OVERTAKEN.at("propose.supersede").found(found).allowed(latest),
         #[error("the snapshot is {found}, and the latest one of this store is {latest}; send one that this store answered with")]
         UnknownSnapshot { found: u64, latest: u64 } => FIELD_INVALID.at("snapshot").found(found).allowed(latest),
-        #[error("the client has {MAX_CLAIMS} claims; give some back, or propose what they are for")]
-        TooManyClaims => CLIENT_LIMIT.allowed(MAX_CLAIMS),
+        #[error("the client has {limit} claims; give some back, or propose what they are for")]
+        TooManyClaims { limit: usize } => CLIENT_LIMIT.allowed(limit),
         #[error("the store of measurements failed: {0}; the server's log says more")]
         Failed(error: String) => MEASUREMENTS_FAILED,
     }

@@ -33,8 +33,8 @@ mod target_parts;
 pub use changes::MeasurementChange;
 pub use claims::{ClaimHolder, ClaimRequest, ClaimState};
 pub use decision::{
-    DecisionBasis, DecisionFilter, DecisionLookup, DecisionPage, DecisionProposal, DecisionSubject,
-    DecisionView, ReaderDecisions, StoredDecision,
+    DecisionFilter, DecisionLookup, DecisionPage, DecisionProposal, DecisionSubject, DecisionView,
+    ReaderDecisions, StoredDecision,
 };
 pub use error::{OpenStoreError, StoreError, StoreFault};
 pub(crate) use key::config_digest;

@@ -334,7 +334,7 @@ pub(crate) fn decisions(
         }
         last = snapshot.value();
         let decision = StoredDecision::decode(record.value()).map_err(|_| unreadable())?;
-        let prefix = decision.subject().prefix(&decision.audience);
+        let prefix = decision.subject.prefix(&decision.audience);
         let next = generation_key(prefix, decision.generation + 1);
         if chosen.includes(&decision) && (chosen.all_generations || keys.get(&next[..])?.is_none())
         {

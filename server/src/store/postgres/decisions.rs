@@ -7,7 +7,7 @@ use tokio_postgres::{Client, IsolationLevel, Row, Transaction, types::ToSql};
 
 use super::{
     PostgresStore,
-    link::{LinkError, Totals, within},
+    link::{LinkError, SNAPSHOT, Totals, within},
     read::number,
     write::ADD_TO_REPORTER,
 };
@@ -19,9 +19,6 @@ use crate::store::{
     measurement::MAX_PAGE_BYTES,
     report::Room,
 };
-
-/// The number of the latest decision; 0 without one.
-pub(super) const SNAPSHOT: &str = "SELECT coalesce(max(snapshot), 0) FROM hlorank_decisions";
 
 const GENERATIONS: &str = "
     SELECT snapshot FROM hlorank_decisions
@@ -274,10 +271,10 @@ async fn decide(
         return Ok(Err(full));
     }
     let values: [&(dyn ToSql + Sync); 7] = [
-        &decision.namespace,
+        &decision.subject.namespace,
         &decision.audience.as_bytes(),
-        &decision.key,
-        &decision.target.as_bytes(),
+        &decision.subject.key,
+        &decision.subject.target.as_bytes(),
         &signed(decision.generation),
         &signed(decision.snapshot),
         &decision.encode_to_vec(),
@@ -327,7 +324,7 @@ async fn claim(
                 // Another claim ended meanwhile.
                 Ok(ClaimState::Held(Duration::ZERO))
             } else {
-                Err(StoreError::TooManyClaims)
+                Err(StoreError::TooManyClaims { limit: MAX_CLAIMS })
             }
         }
     })

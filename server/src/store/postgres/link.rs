@@ -269,6 +269,9 @@ const TABLES: &str = "
     );
     INSERT INTO hlorank_store VALUES (1, 5, 0, 0) ON CONFLICT (number) DO UPDATE SET format = excluded.format";
 
+/// The number of the latest decision; 0 without one.
+pub(super) const SNAPSHOT: &str = "SELECT coalesce(max(snapshot), 0) FROM hlorank_decisions";
+
 /// Creates the tables if they are missing, and checks their format.
 async fn prepare(client: &mut Client) -> Result<(), LinkError> {
     // Asked first, so that a role without the right to create tables can use existing ones.

@@ -6,8 +6,8 @@ use fastrand::Rng;
 
 use crate::metrics::Metrics;
 use crate::store::{
-    DecisionBasis, DecisionFilter, DecisionLookup, DecisionProposal, DecisionSubject,
-    MeasurementFilter, MeasurementStore, Reporter, StoreError, StoredDecision, decision::chosen,
+    DecisionFilter, DecisionLookup, DecisionProposal, DecisionSubject, MeasurementFilter,
+    MeasurementStore, Reporter, StoreError, StoredDecision, decision::chosen,
 };
 
 /// A job: a leader reads a snapshot, and two ranks read two keys at any time, while others decide and supersede. The first key
@@ -158,7 +158,7 @@ pub(super) fn proposal(key: u8, supersede: u64, value: &str) -> DecisionProposal
         reporter: reporter("ci"),
         supersede,
         value: value.as_bytes().to_vec(),
-        basis: DecisionBasis::default(),
+        evidence: Vec::new(),
         decided_at: 1_000,
     }
 }
@@ -274,7 +274,7 @@ async fn the_store_answers_as_the_model_does_across_restarts() {
             let kept = all(restarted.store(), "reader").await;
             let kept: Vec<(u8, u64, u64)> = kept
                 .iter()
-                .map(|made| (made.key[0], made.generation, made.snapshot))
+                .map(|made| (made.subject.key[0], made.generation, made.snapshot))
                 .collect();
             assert_eq!(kept, state.made, "what was acknowledged is kept");
         }
@@ -294,7 +294,7 @@ async fn another_target_has_candidates_and_never_the_answer() {
     store.propose(proposal(1, 0, "{}")).await.unwrap();
     let view = store.decision(&lookup(0, 0, false)).await.unwrap();
     assert_eq!(view.decision, None);
-    let targets: Vec<&str> = view.near.iter().map(|near| &*near.target).collect();
+    let targets: Vec<&str> = view.near.iter().map(|near| &*near.subject.target).collect();
     assert_eq!(targets, ["device=a;triton=3.8.0"]);
 }
 

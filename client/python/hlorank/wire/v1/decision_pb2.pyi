@@ -124,7 +124,9 @@ class Claim(_message.Message):
     """
     @_builtins.property
     def ttl(self) -> _duration_pb2.Duration:
-        """How long the claim lasts unless it is made again: 5 s to 1 h; 60 s if not set. Make it again after a third of the time."""
+        """How long the claim lasts unless it is made again: 5 s to 1 h; 60 s if not set. Make it again after a third of the time. All
+        workers of a key should send the same, since a server that starts again grants a new claim after the time that this asks for.
+        """
 
     def __init__(
         self,
