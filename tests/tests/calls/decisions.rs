@@ -40,11 +40,16 @@ fn propose(key: DecisionKey, value: &str, supersede: u64) -> DecideRequest {
     }
 }
 
+/// A claim that lasts longer than any test.
 fn claim(key: DecisionKey, worker: &str) -> DecideRequest {
+    claim_for(Duration::from_hours(1), key, worker)
+}
+
+fn claim_for(ttl: Duration, key: DecisionKey, worker: &str) -> DecideRequest {
     DecideRequest {
         step: Some(Step::Claim(Claim {
             worker: worker.to_owned(),
-            ttl: Duration::from_secs(5).try_into().ok(),
+            ttl: ttl.try_into().ok(),
             ..Claim::default()
         })),
         ..look(key)
@@ -195,10 +200,8 @@ async fn one_worker_tunes_and_all_others_are_told_when_to_ask_again() {
     );
     // New claims are granted once the time that they ask for has passed.
     let started = Instant::now();
-    while !matches!(
-        outcome(&client, claim(key("b"), "second")).await,
-        Outcome::Claimed(_)
-    ) {
+    let short = claim_for(Duration::from_secs(5), key("b"), "second");
+    while !matches!(outcome(&client, short.clone()).await, Outcome::Claimed(_)) {
         assert!(started.elapsed() < Duration::from_mins(1));
         sleep(Duration::from_millis(100)).await;
     }
