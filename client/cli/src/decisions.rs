@@ -345,8 +345,8 @@ fn text_of(bytes: &[u8]) -> String {
     {
         return text.to_owned();
     }
-    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{HEX}{digits}")
+    let add = |text: String, byte: &u8| format!("{text}{byte:02x}");
+    bytes.iter().fold(HEX.to_owned(), add)
 }
 
 /// Reads what [`text_of`] wrote.

@@ -284,7 +284,9 @@ fn record_change(record: &CallRecord, subject: &DecisionSubject, generation: u64
     } = subject;
     let key = match std::str::from_utf8(key) {
         Ok(text) => text.to_owned(),
-        Err(_) => key.iter().map(|byte| format!("{byte:02x}")).collect(),
+        Err(_) => key
+            .iter()
+            .fold(String::new(), |text, byte| format!("{text}{byte:02x}")),
     };
     record.changes(|change| {
         change.decision = Some(format!("{namespace} {key}"));

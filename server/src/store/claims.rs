@@ -51,7 +51,7 @@ pub(super) struct Claims {
     started: Instant,
     /// Whether there may have been claims before the start.
     has_forgotten: bool,
-    claims: Mutex<HashMap<Vec<u8>, HeldClaim>>,
+    by_key: Mutex<HashMap<Vec<u8>, HeldClaim>>,
 }
 
 struct HeldClaim {
@@ -79,7 +79,7 @@ impl Claims {
         Self {
             started,
             has_forgotten,
-            claims: Mutex::default(),
+            by_key: Mutex::default(),
         }
     }
 
@@ -90,7 +90,7 @@ impl Claims {
         request: &ClaimRequest,
         now: Instant,
     ) -> Result<ClaimState, StoreError> {
-        let mut claims = self.claims.lock();
+        let mut claims = self.by_key.lock();
         let live = claims.get(&key).filter(|claim| claim.until > now);
         if let Some(other) = live.filter(|claim| claim.holder != request.holder) {
             return Ok(ClaimState::Held(now - other.since));
@@ -129,7 +129,7 @@ impl Claims {
 
     /// Ends the claim of a key that is decided.
     pub(super) fn end(&self, key: &[u8]) {
-        self.claims.lock().remove(key);
+        self.by_key.lock().remove(key);
     }
 }
 
@@ -203,7 +203,7 @@ mod tests {
                     since: at(since),
                     until: at(until),
                 };
-                claims.claims.lock().insert(Vec::new(), held);
+                claims.by_key.lock().insert(Vec::new(), held);
             }
             let request = ClaimRequest {
                 holder: holder(worker),
@@ -213,7 +213,7 @@ mod tests {
                 give_back: false,
             };
             let state = claims.claim(Vec::new(), &request, at(self.now)).unwrap();
-            let claims = claims.claims.into_inner();
+            let claims = claims.by_key.into_inner();
             self.claim = claims.get(&Vec::new()).map(|claim| {
                 let worker = claim.holder.worker.parse().unwrap();
                 (worker, ticks(claim.since), ticks(claim.until))
