@@ -10,7 +10,9 @@ use std::{
 use crate::{
     FileError, FileKind, GraphError, GraphSource, HloModule, Limits, MeasuredGraph, Scope, Task,
     npz::read_npz,
-    recognize::{TextModule, decoded, inner_module, modules_of, name_of, unpacked, with_header},
+    recognize::{
+        MAX_MODULES, TextModule, decoded, inner_module, modules_of, name_of, unpacked, with_header,
+    },
     syntax::text_of,
     text,
     tuning::{TuningModule, malformed},
@@ -210,6 +212,12 @@ impl Reader<'_> {
         modules: &[TextModule],
         task: Task,
     ) -> Result<Vec<MeasuredGraph>, FileError> {
+        if modules.len() > MAX_MODULES {
+            return Err(FileError::TooManyModules {
+                path: self.path.to_owned(),
+                limit: MAX_MODULES,
+            });
+        }
         let read = |(number, module): (usize, &TextModule)| {
             let graph = self.one_text(&module.text, task);
             graph.map_err(|error| {

@@ -47,7 +47,7 @@ pub use fusion::{Kernel, KernelLimits, KernelMemory, KernelTooLarge};
 pub use graph::{FeatureGraph, Graph};
 pub use limits::{LimitKind, Limits};
 pub use measured_graph::{GraphSource, MeasuredGraph, Measurements};
-pub use module::{HloModule, NodeDescription};
+pub use module::{HloModule, ModuleExtent, NodeDescription};
 pub use npz::{FeatureFile, GoldenCase, read_exported, read_golden_cases};
 pub use opcode::{is_made_by_optimization, is_usually_configurable, opcode_id, opcode_name};
 pub use output_file::OutputFile;

@@ -147,6 +147,17 @@ impl HeldBytes {
         Ok(())
     }
 
+    /// Holds `bytes` bytes of the same client by themselves.
+    pub fn hold_beside(&self, bytes: usize) -> Result<Self, MemoryFull> {
+        let mut held = Self {
+            memory: Arc::clone(&self.memory),
+            client: self.client.clone(),
+            bytes: 0,
+        };
+        held.add(bytes)?;
+        Ok(held)
+    }
+
     /// Releases what is held beyond `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
         self.release(self.bytes.saturating_sub(bytes));

@@ -89,6 +89,16 @@ pub enum FileError {
         /// The error.
         source: ConfigurationError,
     },
+    /// A text of more modules than are read of one file.
+    #[error(
+        "{path}: this text has more than {limit} HLO modules, the limit for one file; split it into several files"
+    )]
+    TooManyModules {
+        /// The file.
+        path: String,
+        /// Maximum number of modules.
+        limit: usize,
+    },
     /// A module number that the file does not have.
     #[error("{path}: the file has no module {module}; it has {modules} (0 to {})", modules.saturating_sub(1))]
     NoSuchModule {

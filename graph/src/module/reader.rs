@@ -78,20 +78,7 @@ impl<'a> ModuleBuilder<'a, '_> {
         if self.len() >= self.limits().nodes {
             return Err(GraphError::too_many_nodes(self.limits()));
         }
-        // Bytes are counted before they are decoded, because a decoded element of a tuple or a list
-        // takes many times the two bytes that it may have on the wire.
-        let nested = Fields::new(bytes)
-            .map_while(Result::ok)
-            .map(|field| match field {
-                // One byte more for each message, so that many empty ones count.
-                (3 | 14..=17 | 20 | 21 | 30 | 36 | 38, Payload::Bytes(message)) => {
-                    message.len() + 1
-                }
-                // Lists of numbers need not be packed.
-                (14 | 20 | 36 | 38, Payload::Varint(_)) => 1,
-                _ => 0,
-            });
-        let found = nested.sum();
+        let found = nested_bytes(bytes);
         if found > MAX_NESTED_BYTES {
             return Err(GraphError::InstructionTooLarge {
                 place: self.instruction_place(),
@@ -119,6 +106,20 @@ impl<'a> ModuleBuilder<'a, '_> {
             self.computations()
         )
     }
+}
+
+/// Returns the bytes of an instruction that decode to more memory than they take on the wire. They are counted before they are
+/// decoded, because a decoded element of a list takes many times the two bytes that it may have on the wire.
+pub(super) fn nested_bytes(instruction: &[u8]) -> usize {
+    let fields = Fields::new(instruction).map_while(Result::ok);
+    let bytes = fields.map(|field| match field {
+        // One byte more for each message, so that many empty ones count.
+        (3 | 14..=17 | 20 | 21 | 30 | 36 | 38, Payload::Bytes(message)) => message.len() + 1,
+        // Lists of numbers need not be packed.
+        (14 | 20 | 36 | 38, Payload::Varint(_)) => 1,
+        _ => 0,
+    });
+    bytes.sum()
 }
 
 /// Name and ids of a computation. They are read before its instructions, wherever they stand in the message.

@@ -8,7 +8,7 @@ use std::{
 use npyz::npz::file_name_from_array_name;
 use zip::{ZipArchive, read::ZipFile, result::ZipError};
 
-use crate::{ConfigurationError, FileError, shortened};
+use crate::{ConfigurationError, FileError, recognize::most_unpacked, shortened};
 
 /// Maximum bytes of the header of an array. Headers of numpy have about a hundred.
 const MAX_HEADER: usize = 4096;
@@ -26,12 +26,14 @@ struct Npy<R> {
     is_column_major: bool,
     /// Number of numbers.
     count: usize,
+    /// Maximum number of their bytes for what keeps all of them.
+    most_bytes: u64,
     numbers: BufReader<R>,
 }
 
 impl<R: Read> Npy<R> {
-    /// Reads the header. The numbers are read when they are visited.
-    pub(super) fn new(mut file: R) -> Result<Self, String> {
+    /// Reads the header of an array of this many compressed bytes. The numbers are read when they are visited.
+    pub(super) fn new(mut file: R, compressed: u64) -> Result<Self, String> {
         // The text of a Python dictionary, as numpy writes it.
         let header = read_header(&mut file).map_err(|error| error.to_string())?;
         // The text from the value of a field on.
@@ -54,6 +56,7 @@ impl<R: Read> Npy<R> {
             count,
             shape,
             is_column_major,
+            most_bytes: most_unpacked(compressed),
             numbers: BufReader::new(file),
         })
     }
@@ -69,6 +72,20 @@ impl<R: Read> Npy<R> {
         ))
     }
 
+    /// Fails if the numbers take many times their compressed bytes. The limits on graphs and batches bound most arrays; this bounds
+    /// what may be long, so that a small file does not take the memory of a large one.
+    fn in_proportion(self) -> Result<Self, String> {
+        let bytes = (self.count as u64).saturating_mul(self.element.width as u64);
+        if bytes <= self.most_bytes {
+            return Ok(self);
+        }
+        Err(format!(
+            "takes {bytes} bytes when it is decompressed, at most {} are allowed for its compressed size; write the file without \
+             compression, as numpy.savez does",
+            self.most_bytes
+        ))
+    }
+
     pub(super) fn shape(&self) -> &[usize] {
         &self.shape
     }
@@ -81,6 +98,7 @@ impl<R: Read> Npy<R> {
         self = self.at_most(MAX_COLUMN_MAJOR).map_err(|error| {
             format!("{error} in column-major order; save it in row-major order, with numpy.ascontiguousarray")
         })?;
+        self = self.in_proportion()?;
         // The vector grows with the numbers that are read, because the count is a claim of the
         // header.
         let mut stored = Vec::new();
@@ -310,6 +328,8 @@ type Entry<'a> = Take<ZipFile<'a, Cursor<Vec<u8>>>>;
 pub(super) struct Arrays {
     path: String,
     archive: ZipArchive<Cursor<Vec<u8>>>,
+    /// Bytes of the file.
+    bytes: u64,
     /// What precedes the names of arrays in the archive.
     pub(super) prefix: String,
 }
@@ -319,6 +339,7 @@ impl Arrays {
     /// bytes when they are decompressed, by what the file claims; no more than that is decompressed.
     pub(super) fn parse(path: &Path, bytes: Vec<u8>, limit: u64) -> Result<Self, FileError> {
         let path = path.display().to_string();
+        let file_bytes = bytes.len() as u64;
         let opened = ZipArchive::new(Cursor::new(bytes)).and_then(|mut archive| {
             // A raw entry has its size from the directory of the archive, so nothing is
             // decompressed for it.
@@ -331,6 +352,7 @@ impl Arrays {
             Ok((archive, _)) => Ok(Self {
                 path,
                 archive,
+                bytes: file_bytes,
                 prefix: String::new(),
             }),
             Err(error) => Err(FileError::Io {
@@ -387,6 +409,20 @@ impl Arrays {
         self.collect(name, limit, |number| {
             let value = number.integer()?;
             T::try_from(value).map_err(|_| format!("value {value} is out of range"))
+        })
+    }
+
+    /// Reads at most `limit` bytes, which are in proportion to their compressed ones.
+    pub(super) fn bytes(&mut self, name: &str, limit: usize) -> Result<Vec<u8>, FileError> {
+        self.visit(name, |array| {
+            let mut bytes = Vec::new();
+            array.at_most(limit)?.in_proportion()?.visit(|number| {
+                let value = number.integer()?;
+                let byte = u8::try_from(value);
+                bytes.push(byte.map_err(|_| format!("value {value} is out of range"))?);
+                Ok(())
+            })?;
+            Ok(bytes)
         })
     }
 
@@ -480,6 +516,7 @@ impl Arrays {
         visit: impl FnOnce(Npy<Entry<'_>>) -> Result<T, String>,
     ) -> Result<T, FileError> {
         let file = self.file_name(name).unwrap_or_default();
+        let file_bytes = self.bytes;
         let visited = match self.archive.by_name(&file) {
             Err(ZipError::FileNotFound) => Err("missing".to_owned()),
             Err(error) => Err(error.to_string()),
@@ -487,7 +524,9 @@ impl Arrays {
                 // An archive may decompress to more than it claims, and only the claim was compared
                 // with the limit.
                 let claimed = entry.size();
-                Npy::new(entry.take(claimed)).and_then(visit)
+                // What an entry claims of its compressed bytes may be more than the file has.
+                let compressed = entry.compressed_size().min(file_bytes);
+                Npy::new(entry.take(claimed), compressed).and_then(visit)
             }
         };
         visited.map_err(|detail| self.error(name, &detail))

@@ -289,7 +289,7 @@ pub fn read_exported(path: &Path, bytes: Vec<u8>) -> Result<Option<Vec<u8>>, Fil
     if !arrays.has(EXPORTED) {
         return Ok(None);
     }
-    arrays.integers(EXPORTED, MAX_EXPORTED).map(Some)
+    arrays.bytes(EXPORTED, MAX_EXPORTED).map(Some)
 }
 
 /// Reads the bytes of `golden.npz` of an artifact, whose arrays may have 64 MiB. Each case `0/`, `1/` … holds the arrays of

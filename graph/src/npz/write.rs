@@ -1,12 +1,16 @@
-use std::{io, path::Path};
+use std::{
+    io::{self, Write as _},
+    path::Path,
+};
 
+use flate2::{Compression, write::DeflateEncoder};
 use npyz::{AutoSerialize, WriteOptions, WriterBuilder, npz::file_name_from_array_name};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use super::section::{EXPORTED, FEATURE_SET, MODULE};
 use crate::{
     Configurations, FeatureGraph, FileError, Graph, GraphSource, MeasuredGraph, OutputFile, Pad,
-    Scope, SegmentedGraph, prune,
+    Scope, SegmentedGraph, prune, recognize::most_unpacked,
 };
 
 /// A writer of the npz file that training reads: the arrays of spec §7 and those of the pruned graph and its
@@ -22,6 +26,7 @@ use crate::{
 pub struct FeatureFile<'a> {
     path: &'a Path,
     writer: ZipWriter<OutputFile>,
+    method: CompressionMethod,
 }
 
 impl<'a> FeatureFile<'a> {
@@ -43,6 +48,10 @@ impl<'a> FeatureFile<'a> {
                 let known = measured.graph.sequence_lengths().is_some();
                 file.arrays(measured, if known { Pad::MinusOne } else { Pad::Zero })?;
             }
+            // What is refused for its ratio when it is read stays as it is.
+            if !stays_in_proportion(exported) {
+                file.method = CompressionMethod::Stored;
+            }
             file.array(EXPORTED, &[exported.len()], exported.iter().copied())
         })
     }
@@ -56,6 +65,7 @@ impl<'a> FeatureFile<'a> {
         let mut file = FeatureFile {
             path,
             writer: ZipWriter::new(writer),
+            method: CompressionMethod::Deflated,
         };
         write(&mut file)?;
         let output = file
@@ -172,8 +182,7 @@ impl<'a> FeatureFile<'a> {
         values: impl IntoIterator<Item = T>,
     ) -> Result<(), FileError> {
         let write = || {
-            let options =
-                SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
+            let options = SimpleFileOptions::default().compression_method(self.method);
             self.writer
                 .start_file(file_name_from_array_name(name), options)?;
             let shape: Vec<u64> = shape.iter().map(|&size| size as u64).collect();
@@ -184,6 +193,16 @@ impl<'a> FeatureFile<'a> {
         };
         write().map_err(|source| io_error(self.path, source))
     }
+}
+
+/// Returns whether bytes are far from being refused for what they take compressed.
+fn stays_in_proportion(bytes: &[u8]) -> bool {
+    let mut compressed = DeflateEncoder::new(io::sink(), Compression::default());
+    // A sink takes everything.
+    let _ = compressed
+        .write_all(bytes)
+        .and_then(|()| compressed.try_finish());
+    bytes.len() as u64 <= most_unpacked(compressed.total_out() / 2)
 }
 
 fn io_error(path: &Path, source: io::Error) -> FileError {
@@ -200,4 +219,33 @@ fn pairs(edges: &[[u32; 2]]) -> impl Iterator<Item = i64> {
 /// Positions in a graph fit `i64`.
 fn as_i64(position: usize) -> i64 {
     i64::try_from(position).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::read_exported;
+
+    #[test]
+    fn an_export_of_equal_bytes_is_read_again_and_a_small_file_that_becomes_a_large_one_is_refused()
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("export.npz");
+        let read = || read_exported(&path, fs::read(&path).unwrap());
+        let equal = vec![7; 8 << 20];
+        FeatureFile::write_exported(&path, None, &equal).unwrap();
+        assert_eq!(read().unwrap(), Some(equal.clone()));
+        FeatureFile::write_file(&path, |file| {
+            file.array(EXPORTED, &[equal.len()], equal.iter().copied())
+        })
+        .unwrap();
+        let refused = read().unwrap_err().to_string();
+        assert!(
+            refused.contains("8388608 bytes")
+                && refused.contains("write the file without compression"),
+            "{refused}"
+        );
+    }
 }

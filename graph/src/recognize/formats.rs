@@ -304,11 +304,15 @@ const MIN_RATIO_BYTES: u64 = 4 << 20;
 /// Maximum window of zstd: that of all levels but the ultra ones.
 const MAX_WINDOW: u64 = 8 << 20;
 
+/// Returns how many bytes this many compressed ones may hold.
+pub(crate) fn most_unpacked(compressed: u64) -> u64 {
+    let in_proportion = compressed.saturating_mul(MAX_RATIO);
+    in_proportion.clamp(MIN_RATIO_BYTES, MAX_UNPACKED)
+}
+
 /// Decompresses gzip or zstd; returns other bytes as they are. Errors name the `path`.
 pub(crate) fn unpacked(path: &str, bytes: Vec<u8>) -> Result<Vec<u8>, FileError> {
-    let limit = MIN_RATIO_BYTES
-        .max(bytes.len() as u64 * MAX_RATIO)
-        .min(MAX_UNPACKED);
+    let limit = most_unpacked(bytes.len() as u64);
     // The byte beyond the limit shows that a file is too large.
     let most = limit + 1;
     let mut unpacked = Vec::new();

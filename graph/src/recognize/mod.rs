@@ -9,7 +9,7 @@ mod protobuf;
 
 pub use self::{formats::content_name, protobuf::FileKind};
 pub(crate) use self::{
-    formats::{decoded, name_of, name_of_zip, unpacked},
-    modules::{TextModule, modules_of, named_module, named_text, with_header},
+    formats::{decoded, most_unpacked, name_of, name_of_zip, unpacked},
+    modules::{MAX_MODULES, TextModule, modules_of, named_module, named_text, with_header},
     protobuf::inner_module,
 };

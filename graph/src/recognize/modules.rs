@@ -18,7 +18,7 @@ pub(crate) struct TextModule {
 }
 
 /// Maximum number of modules of one text.
-const MAX_MODULES: usize = 10_000;
+pub(crate) const MAX_MODULES: usize = 10_000;
 
 /// Number of lines between two pauses.
 const LINES: usize = 256;
@@ -29,7 +29,8 @@ const HEADER: &str = "HloModule";
 /// Lines that end a module, even in the middle of a computation.
 const ENDS: [&str; 2] = ["## END_GRAPH", "```"];
 
-/// Returns the modules of a text in their order, at most 10,000. Reads each line once.
+/// Returns the modules of a text in their order; of a text with more than [`MAX_MODULES`] some of those after them, too. Reads each
+/// line once.
 pub(crate) fn modules_of(text: &str) -> Vec<TextModule> {
     if !text.contains(HEADER) {
         return Vec::new();
@@ -37,7 +38,7 @@ pub(crate) fn modules_of(text: &str) -> Vec<TextModule> {
     let mut modules = Vec::new();
     let mut open = None::<OpenModule>;
     for (number, line) in text.lines().enumerate() {
-        if modules.len() >= MAX_MODULES {
+        if modules.len() > MAX_MODULES {
             break;
         }
         // A header ends the module before it, even in the middle of a computation: the log of that

@@ -133,6 +133,11 @@ impl Place {
         self.held().add(bytes)
     }
 
+    /// Holds `bytes` bytes that may stay longer than the call.
+    pub(crate) fn hold_beside(&self, bytes: usize) -> Result<HeldBytes, MemoryFull> {
+        self.held().hold_beside(bytes)
+    }
+
     /// Releases `bytes` bytes, or all if fewer are held.
     pub(crate) fn release(&self, bytes: usize) {
         self.held().release(bytes);

@@ -1,14 +1,19 @@
 //! A cache of the graphs that clients sent. Concurrent calls with the same graph read it once.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use hlorank_graph::{Digest, KernelMemory, NodeDescription, SegmentedGraph};
 use hlorank_proto::v1;
 use moka::{future::Cache, notification::RemovalCause, policy::EvictionPolicy};
+use parking_lot::Mutex;
 use prost::Message as _;
 
-use crate::metrics::{CacheSeries, CacheSize, GraphCacheSeries, Metrics, set};
+use crate::{
+    admission::Place,
+    memory::{HeldBytes, MemoryFull},
+    metrics::{CacheSeries, CacheSize, GraphCacheSeries, Metrics, set},
+};
 
 /// A cache of segmented graphs, bounded in bytes. An eighth is for what is known of the kernels of programs, and an eighth for
 /// batches that calls name by digest. One half of the rest is searched by the bytes that were sent, the other by graph hash; a graph in both halves is held once.
@@ -38,6 +43,8 @@ pub struct Source {
     pub warnings: Vec<Warning>,
     /// The message of a program before fusion, which the graph alone does not give back.
     pub program: Option<Arc<v1::Graph>>,
+    /// What calls that use it hold together, since it may leave the cache before they end.
+    pub(super) in_use: Mutex<Weak<HeldBytes>>,
 }
 
 /// Something that was accepted although it is unusual.
@@ -141,15 +148,31 @@ impl GraphCache {
 }
 
 impl Source {
-    fn bytes(&self) -> usize {
+    /// Holds its bytes for a call. Calls that use it at the same time hold them once.
+    pub(super) fn hold(&self, place: &Place) -> Result<Arc<HeldBytes>, MemoryFull> {
+        let mut in_use = self.in_use.lock();
+        if let Some(held) = in_use.upgrade() {
+            return Ok(held);
+        }
+        let held = Arc::new(place.hold_beside(self.bytes())?);
+        *in_use = Arc::downgrade(&held);
+        Ok(held)
+    }
+
+    /// Bytes of the descriptions of its nodes.
+    pub(crate) fn description_bytes(&self) -> usize {
         let node = |node: &NodeDescription| {
             size_of::<NodeDescription>() + node.name.len() + 16 * node.dimensions.len()
         };
+        self.nodes.iter().map(node).sum()
+    }
+
+    fn bytes(&self) -> usize {
         let program = self
             .program
             .as_ref()
             .map_or(0, |program| program.encoded_len());
-        self.graph.bytes() + self.nodes.iter().map(node).sum::<usize>() + program
+        self.graph.bytes() + self.description_bytes() + program
     }
 }
 
@@ -214,6 +237,7 @@ mod tests {
             nodes: vec![],
             warnings: vec![],
             program: None,
+            in_use: Mutex::default(),
         }
     }
 

@@ -11,12 +11,12 @@ use hlorank_proto::v1;
 
 use super::{GraphCache, GraphOrigin, SentGraph, Source, Warning};
 use crate::{
-    call::{Bounds, CallError, SMALL_PART_BYTES, work_on},
+    admission::Place,
+    call::{Bounds, Call, CallError, SMALL_PART_BYTES, work_on},
     compute::{Class, ComputePool},
     engine::Engine,
-    memory::Memory,
+    memory::{HeldBytes, MemoryFull},
     metrics::Metrics,
-    telemetry::CallRecord,
 };
 
 /// Purpose of the digest of a batch.
@@ -27,7 +27,6 @@ pub(crate) struct Graphs {
     cache: GraphCache,
     pool: Arc<ComputePool>,
     bounds: Bounds,
-    memory: Arc<Memory>,
     metrics: Arc<Metrics>,
 }
 
@@ -39,10 +38,11 @@ pub(crate) struct FoundGraph {
     pub(crate) program: Option<Arc<v1::Graph>>,
     /// Time for reading it; zero if it was cached.
     pub(crate) featurize: Duration,
+    _held: Arc<HeldBytes>,
 }
 
 impl Graphs {
-    /// Reads graphs on the pool of an engine, within bounds, into a cache. The engine counts the memory.
+    /// Reads graphs on the pool of an engine, within bounds, into a cache.
     pub(crate) fn new(
         cache: GraphCache,
         engine: &Engine,
@@ -52,7 +52,6 @@ impl Graphs {
         Self {
             cache,
             pool: Arc::clone(engine.pool()),
-            memory: Arc::clone(engine.memory()),
             bounds,
             metrics,
         }
@@ -67,24 +66,24 @@ impl Graphs {
     pub(crate) async fn find(
         &self,
         origin: GraphOrigin,
-        record: &CallRecord,
+        call: &Call,
     ) -> Result<FoundGraph, CallError> {
         let found = match origin {
             GraphOrigin::Hash(hash) => {
                 let cached = self.cache.get(hash).await;
                 let source = cached.ok_or(CallError::GraphNotCached { hash })?;
-                FoundGraph::from_source(&source)
+                FoundGraph::from_source(&source, &call.place)?
             }
             GraphOrigin::Sent(graph) => {
-                let (source, featurize) = self.read(graph).await?;
+                let (source, featurize) = self.read(graph, &call.place).await?;
                 FoundGraph {
                     warnings: source.warnings.clone(),
                     featurize,
-                    ..FoundGraph::from_source(&source)
+                    ..FoundGraph::from_source(&source, &call.place)?
                 }
             }
         };
-        record.found(&found.graph, found.featurize);
+        call.record.found(&found.graph, found.featurize);
         Ok(found)
     }
 
@@ -119,6 +118,7 @@ impl Graphs {
     pub(crate) async fn read(
         &self,
         graph: SentGraph,
+        place: &Place,
     ) -> Result<(Arc<Source>, Duration), CallError> {
         graph.check(&self.bounds)?;
         let class = graph.class();
@@ -128,15 +128,17 @@ impl Graphs {
         // Stays zero if the cache has the graph, or another call reads it at the same time.
         let mut featurize = Duration::ZERO;
         let read = async {
-            let _held = self.memory.hold(graph.bytes_to_read(&limits))?;
+            let place = place.clone();
             let read = self.pool.run(class, move |_| {
                 let started = Instant::now();
-                (graph.read(&limits, &kernels), started.elapsed())
+                let read = graph.read(&limits, &kernels, |bytes| place.hold_beside(bytes));
+                (read, started.elapsed())
             });
-            let (source, spent) = read.await?.value;
+            let (read, spent) = read.await?.value;
             self.metrics.stages.featurize.record(spent);
             featurize = spent;
-            Ok::<_, CallError>(source?)
+            let (source, _held) = read?;
+            Ok::<_, CallError>(source)
         };
         let source = self.cache.get_or_read(digest, read).await;
         // All calls that wait for one read share its error.
@@ -159,12 +161,13 @@ impl Graphs {
 
 impl FoundGraph {
     /// The graph of a source that was cached. Only the client that sends a graph gets its warnings.
-    fn from_source(source: &Source) -> Self {
-        Self {
+    fn from_source(source: &Source, place: &Place) -> Result<Self, MemoryFull> {
+        Ok(Self {
             graph: Arc::clone(&source.graph),
             warnings: Vec::new(),
             program: source.program.clone(),
             featurize: Duration::ZERO,
-        }
+            _held: source.hold(place)?,
+        })
     }
 }

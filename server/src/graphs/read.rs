@@ -7,6 +7,7 @@ use hlorank_graph::{
     SegmentedGraph, Task, is_made_by_optimization, is_usually_configurable, opcode_name,
 };
 use hlorank_proto::v1::{self, GraphFeatures};
+use parking_lot::Mutex;
 
 use super::{Source, Warning};
 
@@ -63,6 +64,7 @@ fn source_of(
         nodes,
         warnings,
         program: None,
+        in_use: Mutex::default(),
     })
 }
 
@@ -82,6 +84,7 @@ pub(super) fn read_feature_graph(
         nodes: Vec::new(),
         warnings: Vec::new(),
         program: None,
+        in_use: Mutex::default(),
     })
 }
 

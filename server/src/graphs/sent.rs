@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hlorank_graph::{Digest, GraphArrays, GraphError, HloModule, KernelMemory, Limits, Task};
+use hlorank_graph::{
+    Digest, GraphArrays, GraphError, HloModule, KernelMemory, Limits, ModuleExtent, Task,
+};
 use hlorank_proto::v1::{self, FeatureGraph, GraphFeatures, graph::Source as SentSource};
 use prost::Message as _;
 
@@ -12,6 +14,7 @@ use super::{
 use crate::{
     call::{Bounds, CallError},
     compute::Class,
+    memory::{HeldBytes, MemoryFull},
 };
 
 /// Where a call's graph comes from.
@@ -72,12 +75,6 @@ impl GraphContent {
     }
 }
 
-/// Minimum bytes of an instruction of a module or text.
-const INSTRUCTION_BYTES: usize = 12;
-
-/// Bytes of a node while a graph is read: its features as they are read, in their order, in the graph and in its segments.
-const NODE_BYTES: usize = 4 * 640;
-
 /// Maximum size of a small graph, which takes about a millisecond to read.
 const INTERACTIVE_GRAPH_BYTES: usize = 64 << 10;
 
@@ -110,16 +107,14 @@ impl SentGraph {
         }
     }
 
-    /// Bytes that reading it takes at most, until it is in the cache.
-    pub(super) fn bytes_to_read(&self, limits: &Limits) -> usize {
-        let nodes = match &self.content {
-            GraphContent::Module(bytes) => bytes.len() / INSTRUCTION_BYTES,
-            GraphContent::Text(text) => text.len() / INSTRUCTION_BYTES,
-            GraphContent::Features(features) => features.node_opcode.len(),
-            // Its features are numbers of the message, and its names are in a table of their own.
-            GraphContent::FeatureGraph(graph) => return 4 * graph.encoded_len(),
-        };
-        nodes.min(limits.nodes) * NODE_BYTES
+    /// What its graph has, before it is read.
+    fn extent(&self) -> ModuleExtent {
+        match &self.content {
+            GraphContent::Module(bytes) => ModuleExtent::of_message(bytes),
+            GraphContent::Text(text) => ModuleExtent::of_text(text),
+            GraphContent::Features(features) => ModuleExtent::of_nodes(features.node_opcode.len()),
+            GraphContent::FeatureGraph(_) => ModuleExtent::default(),
+        }
     }
 
     /// Returns whether reading it takes so little time that it comes before other work.
@@ -163,18 +158,41 @@ impl SentGraph {
         }
     }
 
-    /// Reads, featurizes, prunes and cuts the graph. The kernels of a program count in a memory of all programs.
+    /// Reads, featurizes, prunes and cuts the graph. The kernels of a program count in a memory of all programs. What reading
+    /// takes is held before, and until the caller has kept the graph.
     pub(crate) fn read(
         self,
         limits: &Limits,
         kernels: &Arc<KernelMemory>,
-    ) -> Result<Source, GraphError> {
-        let Self {
-            content,
-            task,
-            configurable,
-        } = self;
-        let source = match &content {
+        hold: impl Fn(usize) -> Result<HeldBytes, MemoryFull>,
+    ) -> Result<(Source, HeldBytes), CallError> {
+        let extent = self.extent();
+        let mut held = hold(match &self.content {
+            // Its features are numbers of the message, and its names are in a table of their own.
+            GraphContent::FeatureGraph(graph) => 4 * graph.encoded_len(),
+            _ => extent.bytes(limits),
+        })?;
+        let mut read = self.read_within(&extent.limits(limits));
+        if read
+            .as_ref()
+            .is_err_and(|error| extent.is_exceeded(error, limits))
+        {
+            held.add(ModuleExtent::of_nodes(limits.nodes).bytes(limits) - extent.bytes(limits))?;
+            read = self.read_within(limits);
+        }
+        let source = read?;
+        if self.task != Task::Fusion {
+            return Ok((source, held));
+        }
+        source.graph.count_kernels_in(kernels);
+        let program = self.content.into_program().map(Arc::new);
+        Ok((Source { program, ..source }, held))
+    }
+
+    fn read_within(&self, limits: &Limits) -> Result<Source, GraphError> {
+        let task = self.task;
+        let configurable = self.configurable.clone();
+        match &self.content {
             GraphContent::Module(bytes) => {
                 read_module(HloModule::read(bytes, limits)?, task, configurable)
             }
@@ -183,15 +201,7 @@ impl SentGraph {
             }
             GraphContent::Features(features) => read_features(features, task, configurable, limits),
             GraphContent::FeatureGraph(graph) => read_feature_graph(graph, task, limits),
-        }?;
-        if task != Task::Fusion {
-            return Ok(source);
         }
-        source.graph.count_kernels_in(kernels);
-        Ok(Source {
-            program: content.into_program().map(Arc::new),
-            ..source
-        })
     }
 }
 

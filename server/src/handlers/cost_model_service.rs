@@ -56,7 +56,7 @@ impl CostModelService for CostModel {
         request: Request<PutGraphRequest>,
     ) -> Result<Response<PutGraphResponse>, Status> {
         let call = self.call(request.extensions())?;
-        let answer = self.put(request.into_inner(), &call.record).await?;
+        let answer = self.put(request.into_inner(), &call).await?;
         Ok(Response::new(answer))
     }
 
@@ -90,7 +90,8 @@ impl CostModelService for CostModel {
         &self,
         request: Request<GetMeasuredGraphRequest>,
     ) -> Result<Response<GetMeasuredGraphResponse>, Status> {
-        let answer = self.measured_graph(request.into_inner()).await?;
+        let call = self.call(request.extensions())?;
+        let answer = self.measured_graph(request.into_inner(), &call).await?;
         Ok(Response::new(answer))
     }
 

@@ -74,9 +74,7 @@ impl CostModel {
         }
         let now = clock::seconds().unwrap_or_default();
         let times = reported_at(request.reported_at, sent.outcomes.len(), now)?;
-        let found = self
-            .find_graph(request.graph, Some(task), &call.record)
-            .await?;
+        let found = self.find_graph(request.graph, Some(task), call).await?;
         let hash = found.graph.hash;
         let key = search_key(hash, "target", imported.clone(), "search", request.search)?;
         let is_import = reporter != call.client.reporter;
@@ -133,6 +131,7 @@ impl CostModel {
     pub(super) async fn measured_graph(
         &self,
         request: GetMeasuredGraphRequest,
+        call: &Call,
     ) -> Result<GetMeasuredGraphResponse, ServiceError> {
         check_target("target", &request.target)?;
         let graph = read_hash("graph_hash", &request.graph_hash)?;
@@ -140,10 +139,8 @@ impl CostModel {
             target: request.target,
             graph,
         };
-        let kept = self.stored.kept_graph(subject).await?;
-        Ok(GetMeasuredGraphResponse {
-            graph: kept.map(|(graph, _)| graph),
-        })
+        let graph = self.stored.kept_graph(subject, &call.place).await?;
+        Ok(GetMeasuredGraphResponse { graph })
     }
 
     pub(super) async fn delete(

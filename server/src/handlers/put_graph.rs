@@ -7,20 +7,22 @@ use hlorank_proto::{
 };
 
 use super::{CostModel, answer::count};
-use crate::{errors::ServiceError, graphs::GraphOrigin, telemetry::CallRecord};
+use crate::{call::Call, errors::ServiceError, graphs::GraphOrigin};
 
 impl CostModel {
     pub(super) async fn put(
         &self,
         request: PutGraphRequest,
-        record: &CallRecord,
+        call: &Call,
     ) -> Result<PutGraphResponse, ServiceError> {
         let GraphOrigin::Sent(sent) = self.graph(request.graph, None).await? else {
             let hint = "PutGraph takes the graph itself: set hlo_module, hlo_text, features or feature_graph";
             return Err(ServiceError::missing("graph.source", hint));
         };
-        let (source, featurize) = self.graphs.read(sent).await?;
-        record.found(&source.graph, featurize);
+        let (source, featurize) = self.graphs.read(sent, &call.place).await?;
+        call.record.found(&source.graph, featurize);
+        // The answer, and the same encoded.
+        call.place.hold(2 * source.description_bytes())?;
         let summary = source.graph.summary;
         // Others may share the source by the cache, so its warnings are cloned.
         let warnings = source.warnings.iter().cloned();

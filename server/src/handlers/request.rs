@@ -146,10 +146,10 @@ impl CostModel {
         &self,
         graph: Option<Bytes>,
         task: Option<Task>,
-        record: &CallRecord,
+        call: &Call,
     ) -> Result<FoundGraph, ServiceError> {
         let origin = self.graph(graph, task).await?;
-        Ok(self.graphs.find(origin, record).await?)
+        Ok(self.graphs.find(origin, call).await?)
     }
 
     /// Opens the query of a call, and has it learn. `task` is the task of the batch that comes with the graph; a stream has none
@@ -168,11 +168,11 @@ impl CostModel {
             // An unknown model is refused before the graph is read.
             Some(task) if task != Task::FeatureSet => {
                 let model = self.models.select(&wanted, task, record)?;
-                (self.find_graph(graph, Some(task), record).await?, model)
+                (self.find_graph(graph, Some(task), &call).await?, model)
             }
             // The graph decides the model: by its task, or by its feature set.
             task => {
-                let found = self.find_graph(graph, task, record).await?;
+                let found = self.find_graph(graph, task, &call).await?;
                 let model = self
                     .models
                     .select_for(&wanted, &found.graph.whole, record)?;

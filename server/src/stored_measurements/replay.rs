@@ -10,15 +10,16 @@ use hlorank_proto::v1;
 
 use super::{
     StoredMeasurements, read_canonical,
-    stored::{graph_of, message_of},
+    stored::{graph_of, message_bytes, message_of},
 };
 use crate::{
+    admission::Place,
     call::CallError,
     compute::Class,
     engine::Terms,
     memory::HeldBytes,
     model::Model,
-    store::{KeptGraph, MAX_GRAPH_BYTES, Measurement, Reporter, ReporterFilter, Subject},
+    store::{KeptGraph, Measurement, Reporter, ReporterFilter, Subject},
 };
 
 /// The measured configurations of a graph on a target, each once.
@@ -45,9 +46,9 @@ impl StoredMeasurements {
         let Some(kept) = self.store()?.graph(subject.clone()).await? else {
             return Ok(None);
         };
-        let graph = self.kept_or_cached(kept, subject.graph).await?;
+        let (graph, of_graph) = self.kept_or_cached(kept, subject.graph).await?;
         let memory = self.engine.memory();
-        let mut held = vec![memory.hold(graph.bytes())?];
+        let mut held = vec![of_graph];
         let take = |bytes| {
             held.push(memory.hold(bytes)?);
             Ok(())
@@ -63,31 +64,31 @@ impl StoredMeasurements {
         &self,
         kept: KeptGraph,
         hash: Digest,
-    ) -> Result<Arc<SegmentedGraph>, CallError> {
+    ) -> Result<(Arc<SegmentedGraph>, HeldBytes), CallError> {
+        let memory = Arc::clone(self.engine.memory());
         if let Some(graph) = self.graphs.cached(hash).await {
-            return Ok(graph);
+            let held = memory.hold(graph.bytes())?;
+            return Ok((graph, held));
         }
         let limits = self.limits;
         let kernels = Arc::clone(self.graphs.kernels());
-        let read = move |_| graph_of(&kept, hash, &limits, &kernels);
+        let read = move |_| graph_of(&kept, hash, &limits, &kernels, &memory);
         self.pool().run(Class::Bulk, read).await?.value
     }
 
-    /// Returns the message of the graph of a subject; nothing if it is not kept.
+    /// Returns the message of the graph of a subject; nothing if it is not kept. `place` holds it and the answer with it.
     pub(crate) async fn kept_graph(
         &self,
         subject: Subject,
-    ) -> Result<Option<(v1::Graph, HeldBytes)>, CallError> {
+        place: &Place,
+    ) -> Result<Option<v1::Graph>, CallError> {
         let Some(kept) = self.store()?.graph(subject).await? else {
             return Ok(None);
         };
-        // How large it becomes is known only once it is decompressed, and memory is held before.
-        let bytes = MAX_GRAPH_BYTES.min(RATIO * kept.message.len());
-        let held = self.engine.memory().hold(bytes)?;
+        place.hold(2 * message_bytes(&kept))?;
         let limits = self.limits;
         let read = move |_| message_of(&kept, &limits);
-        let message = self.pool().run(Class::Bulk, read).await?.value?;
-        Ok(Some((message, held)))
+        self.pool().run(Class::Bulk, read).await?.value.map(Some)
     }
 
     /// Scores a list, behind all other work.
@@ -106,10 +107,6 @@ impl StoredMeasurements {
         Ok(scored.await?.scores)
     }
 }
-
-/// What a kept graph takes at most once it is decompressed, relative to its compressed bytes. Columns of features compress to
-/// about a fortieth.
-const RATIO: usize = 200;
 
 impl MeasuredList {
     /// Measurements of one configuration follow each other. Those of the reporter `first` take the place of others of the same

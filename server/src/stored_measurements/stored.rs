@@ -16,6 +16,7 @@ use crate::{
     compute::{Class, ComputePool},
     engine::Engine,
     graphs::{FoundGraph, GraphContent, Graphs, SentGraph},
+    memory::{HeldBytes, Memory},
     store::{
         GraphKind, KeptGraph, MAX_GRAPH_BYTES, Measurement, MeasurementStore, ReportOutcome,
         Reporter, ReporterFilter, StoreError, Subject,
@@ -158,13 +159,22 @@ fn keep(
     }))
 }
 
+/// Bytes of the message of a graph of the store once it is decompressed: gzip ends with them, and no more than was ever kept.
+pub(super) fn message_bytes(kept: &KeptGraph) -> usize {
+    let claimed = kept
+        .message
+        .last_chunk()
+        .copied()
+        .map_or(0, u32::from_le_bytes);
+    (claimed as usize).min(MAX_GRAPH_BYTES)
+}
+
 /// Returns the message of a graph of the store.
 pub(super) fn message_of(kept: &KeptGraph, limits: &Limits) -> Result<v1::Graph, CallError> {
-    // A broken or hostile file may decompress to anything, so that no more is read than was ever
-    // kept.
+    // A broken or hostile file may decompress to anything, so that no more is read than was held.
     let mut message = Vec::new();
     let read = GzDecoder::new(&*kept.message)
-        .take(MAX_GRAPH_BYTES as u64)
+        .take(message_bytes(kept) as u64)
         .read_to_end(&mut message);
     read.map_err(|error| failed(&error))?;
     decode_graph(message.into(), limits).map_err(CallError::Graph)
@@ -176,7 +186,9 @@ pub(super) fn graph_of(
     hash: Digest,
     limits: &Limits,
     kernels: &Arc<KernelMemory>,
-) -> Result<Arc<SegmentedGraph>, CallError> {
+    memory: &Arc<Memory>,
+) -> Result<(Arc<SegmentedGraph>, HeldBytes), CallError> {
+    let _held = memory.hold(message_bytes(kept))?;
     let message = message_of(kept, limits)?;
     let content = message
         .source
@@ -187,12 +199,13 @@ pub(super) fn graph_of(
         task: kept.kind.task,
         configurable: message.configurable_nodes,
     };
-    let read = sent.read(limits, kernels).map_err(CallError::Graph)?;
+    let (read, mut held) = sent.read(limits, kernels, |bytes| memory.hold(bytes))?;
     // Measurements of another graph would be learned from as if they were of this one.
     if read.graph.hash != hash {
         return Err(failed(&"a kept graph has another hash"));
     }
-    Ok(read.graph)
+    held.shrink_to(read.graph.bytes());
+    Ok((read.graph, held))
 }
 
 fn failed(detail: &dyn ToString) -> CallError {

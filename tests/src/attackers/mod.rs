@@ -9,6 +9,7 @@ mod calls;
 mod connections;
 mod floods;
 pub mod frames;
+pub mod graphs;
 pub mod messages;
 mod reports;
 mod sent;

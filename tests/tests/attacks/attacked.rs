@@ -63,6 +63,24 @@ impl Attacked {
         (graphs[0].max(graphs[1]) + embeddings + others.iter().sum::<f64>()) as usize
     }
 
+    /// Resident bytes that the documented limits allow: what the server has now, its caches, and with calls also those; and a third
+    /// of these for the fragments of the heap.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a number of bytes"
+    )]
+    pub(crate) async fn allowed_bytes(&self) -> [usize; 2] {
+        let scrape = self.scrape().await;
+        let limit = |name| scrape.sum(name, &[]) as usize;
+        let calls = limit("hlorank_max_call_bytes");
+        let caches = limit("hlorank_graph_cache_max_bytes")
+            + limit("hlorank_embedding_cache_max_bytes")
+            + limit("hlorank_other_cache_max_bytes");
+        let resident = self.server.resident_bytes();
+        [caches, caches + calls].map(|bytes| resident + bytes / 3 * 4)
+    }
+
     pub(crate) fn aim(&self) -> Aim {
         Aim::at_endpoint(&self.server.endpoint)
     }

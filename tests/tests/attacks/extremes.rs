@@ -5,7 +5,10 @@ use hlorank_proto::v1::{
     Adapt, DeltaFusionConfigs, FeatureGraph, FusionConfig, FusionConfigs, PackedFusionConfigs,
     ParameterConfig, ParameterConfigs, SuggestionSource, Task, rank_configs_stream_request::Part,
 };
-use hlorank_tests::attackers::messages::{chain_text, fused_chain};
+use hlorank_tests::attackers::{
+    graphs::{GRAPHS, of_task, parameter, space_of, text},
+    messages::{chain_text, fused_chain},
+};
 use hlorank_tests::prelude::*;
 
 use crate::cases::{Call, Case};
@@ -200,21 +203,20 @@ pub(crate) fn fields() -> Vec<&'static str> {
 /// Every form in every call, and graphs that are long in few bytes.
 pub(crate) fn extremes(sizes: Sizes) -> Vec<Case> {
     let of_forms = FORMS.iter().flat_map(|form| {
-        let case = |call, messages: fn(&Form, Sizes, u32) -> Vec<Vec<u8>>| {
-            Case::new(form.field, call, move |number| {
-                messages(form, sizes, number)
-            })
+        let case = |name: &str, call, messages: fn(&Form, Sizes, u32) -> Vec<Vec<u8>>| {
+            let name = format!("{name}{}", form.field);
+            Case::new(&name, call, move |number| messages(form, sizes, number))
         };
         [
-            case(Call::Rank, rank),
-            case(Call::Suggest, suggest),
-            case(Call::RankStream, stream),
-            case(Call::Report, report),
+            case("", Call::Rank, rank),
+            case("", Call::Suggest, suggest),
+            case("", Call::RankStream, stream),
+            case("", Call::Report, report),
             // What was reported, to its own target and to another.
-            case(Call::Rank, |form, _, number| {
+            case("stored ", Call::Rank, |form, _, number| {
                 use_stored(form, number, "board")
             }),
-            case(Call::Rank, |form, _, number| {
+            case("stored elsewhere ", Call::Rank, |form, _, number| {
                 use_stored(form, number, "other")
             }),
         ]
@@ -243,6 +245,26 @@ fn put_graphs(nodes: usize) -> impl Iterator<Item = Case> {
             vec![PutGraphRequest { graph }.encode_to_vec()]
         })
     })
+}
+
+/// Every form in a report as large as the limits allow, with all that a measurement may have, and the calls that use what was
+/// reported.
+pub(crate) fn reports(sizes: Sizes) -> Vec<Case> {
+    let all = extremes(sizes).into_iter();
+    let is_of_store = |case: &Case| case.name.contains("Report") || case.name.contains("stored");
+    let whole = |number: u32| {
+        let id = |at: usize| format!("{at:060}{}", number % 10).into_bytes().into();
+        let request = ReportMeasurementsRequest {
+            ids: (0..sizes.reported).map(id).collect(),
+            target: format!("{number:0256}"),
+            repeats: vec![1; sizes.reported],
+            failures: vec![0; sizes.reported],
+            ..report_of(&FORMS[4], sizes, number)
+        };
+        vec![request.encode_to_vec()]
+    };
+    let whole = Case::new("a target of its own, and ids", Call::Report, whole);
+    all.filter(is_of_store).chain([whole]).collect()
 }
 
 /// Graphs that are kept, of a size at which each takes some megabytes.
@@ -287,101 +309,10 @@ pub(crate) fn equal_candidates() -> Vec<Case> {
 /// Makes a message of a size with a number.
 type SizedMessage = fn(usize, u32) -> Vec<u8>;
 
-/// Makes a graph of a size with a number.
-type SizedGraph = fn(usize, u32) -> Graph;
-
-/// Graphs that are long, or few bytes that stand for long ones.
-const GRAPHS: [(&str, SizedGraph); 7] = [
-    ("an array of many dimensions without shapes", |_, number| {
-        let dimensions = vec!["1"; 60_000].join(",");
-        let first = format!("  p0 = f32[{dimensions}] parameter(0)\n");
-        text(
-            Task::Tile,
-            number,
-            [first].into_iter().chain(chain("negate", 4_000)),
-        )
-    }),
-    ("a tuple of many elements without shapes", |_, number| {
-        let elements = vec!["f32[]"; 60_000].join(", ");
-        let first = format!("  p0 = ({elements}) parameter(0)\n");
-        text(
-            Task::Tile,
-            number,
-            [first].into_iter().chain(chain("copy", 4_000)),
-        )
-    }),
-    ("many arrays without shapes", |nodes, number| {
-        let dimensions = vec!["1"; 64].join(",");
-        let first = format!("  p0 = f32[{dimensions}] parameter(0)\n");
-        text(
-            Task::Tile,
-            number,
-            [first].into_iter().chain(chain("negate", nodes)),
-        )
-    }),
-    ("many nodes", |nodes, number| {
-        let first = "  p0 = f32[8] parameter(0)\n".to_owned();
-        let line = |node: usize| {
-            let dimensions = if node.is_multiple_of(2) { "8" } else { "2,4" };
-            format!("  p{node} = f32[{dimensions}] reshape(p{})\n", node - 1)
-        };
-        text(
-            Task::Layout,
-            number,
-            [first].into_iter().chain((1..nodes).map(line)),
-        )
-    }),
-    ("many computations", |nodes, number| {
-        let computation = |at| format!("c{at} {{ p = f32[] parameter(0) }}\n");
-        let all: String = (0..nodes / 2).map(computation).collect();
-        let entry = "ENTRY e { p = f32[] parameter(0) }\n";
-        of_task(
-            Task::Tile,
-            graph_of_text(format!("HloModule m{number}\n{all}{entry}")),
-        )
-    }),
-    ("features of many nodes", |nodes, number| {
-        let mut opcodes = vec![1; nodes];
-        opcodes[number as usize % nodes] = 2;
-        let features = GraphFeatures {
-            node_opcode: opcodes.into(),
-            node_feat: vec![0; nodes * hlorank_graph::FEATURES * size_of::<f32>()].into(),
-            edge_index: (1..1_000).chain(0..999).collect(),
-            ..GraphFeatures::default()
-        };
-        of_task(Task::Tile, graph_of(Source::Features(features)))
-    }),
-    ("columns with long names", |_, number| {
-        let names = |column| format!("{column:0128}");
-        space_of(1, (0..65_536).map(names).collect(), number)
-    }),
-];
-
-fn chain(opcode: &str, length: usize) -> impl Iterator<Item = String> {
-    (1..=length).map(move |node| format!("  p{node} = {opcode}(p{})\n", node - 1))
-}
-
-fn text(task: Task, number: u32, lines: impl Iterator<Item = String>) -> Graph {
-    let lines: String = lines.collect();
-    let text = format!("HloModule m{number}\n\nENTRY e {{\n{lines}}}\n");
-    of_task(task, graph_of_text(text))
-}
-
-fn of_task(task: Task, graph: Graph) -> Graph {
-    Graph {
-        task: task.into(),
-        ..graph
-    }
-}
-
 /// A graph of nodes whose layouts are chosen.
 fn layout_graph(number: u32) -> Graph {
     let dots = (2..).take(SLOTS).map(|id| operation("dot", id, &[1, 1]));
-    let mut first = operation("parameter", 1, &[]);
-    if let Some(shape) = &mut first.shape {
-        shape.dimensions = vec![8, 8 + i64::from(number)];
-    }
-    let module = single([first].into_iter().chain(dots).collect());
+    let module = single([parameter(number)].into_iter().chain(dots).collect());
     of_task(Task::Layout, graph_of(Source::HloModule(module.into())))
 }
 
@@ -403,19 +334,6 @@ fn program(number: u32) -> Graph {
 fn space(nodes: u32, columns: usize, number: u32) -> Graph {
     let names = (0..columns).map(|column| format!("c{column}")).collect();
     space_of(nodes, names, number)
-}
-
-fn space_of(nodes: u32, config_columns: Vec<String>, number: u32) -> Graph {
-    let size = (number as f32).to_le_bytes();
-    let source = Source::FeatureGraph(FeatureGraph {
-        feature_set: "space".to_owned(),
-        nodes,
-        node_features: size.repeat(nodes as usize).into(),
-        node_columns: vec!["size".to_owned()],
-        config_columns,
-        ..FeatureGraph::default()
-    });
-    of_task(Task::FeatureSet, graph_of(source))
 }
 
 /// Configurations of two nodes, as pairs of a few rows. Many are all equal.
@@ -512,7 +430,11 @@ fn stream(form: &Form, sizes: Sizes, number: u32) -> Vec<Vec<u8>> {
 }
 
 fn report(form: &Form, sizes: Sizes, number: u32) -> Vec<Vec<u8>> {
-    let request = ReportMeasurementsRequest {
+    vec![report_of(form, sizes, number).encode_to_vec()]
+}
+
+fn report_of(form: &Form, sizes: Sizes, number: u32) -> ReportMeasurementsRequest {
+    ReportMeasurementsRequest {
         graph: Some((form.graph)(0)),
         target: "board".to_owned(),
         batch: Some(batch((form.batch)(sizes.reported))),
@@ -521,8 +443,7 @@ fn report(form: &Form, sizes: Sizes, number: u32) -> Vec<Vec<u8>> {
             .map(|time| time + 1e-9 * f64::from(number))
             .collect(),
         ..ReportMeasurementsRequest::default()
-    };
-    vec![request.encode_to_vec()]
+    }
 }
 
 fn use_stored(form: &Form, number: u32, target: &str) -> Vec<Vec<u8>> {

@@ -11,7 +11,7 @@ use crate::cases::Case;
 type Path = Vec<FieldDescriptor>;
 
 /// Bytes of a list or text.
-pub(crate) const MESSAGE_BYTES: usize = 2 << 20;
+const MESSAGE_BYTES: usize = 2 << 20;
 
 /// Walks through the fields. In brief, each field of a message is sent in the first call that has it.
 pub(crate) fn field_cases(is_brief: bool) -> Vec<Case> {

@@ -71,7 +71,7 @@ const READERS: &[Reader] = &[
         command: INSPECT,
         // As measured for text: 1.4 kB a node, and 2 bytes a byte.
         bytes: 64 << 20,
-        says: None,
+        says: Some("more than 10000 HLO modules"),
     },
     Reader {
         limit: "dimensions of an array without shapes after it",

@@ -4,25 +4,36 @@
 use std::ops::Range;
 
 use futures::future::join_all;
-use hlorank_tests::attackers::{Attacker, Bystander};
-use hlorank_tests::prelude::*;
+use hlorank_tests::{
+    Postgres,
+    attackers::{Attacker, Bystander},
+    prelude::*,
+};
 
 use crate::{
     attacked::Attacked,
     cases::{Case, assert_reason},
-    extremes::{BRIEF, LARGEST, cached_cases, equal_candidates, extremes, fields},
-    fields::{MESSAGE_BYTES, field_cases, forms},
+    extremes::{BRIEF, LARGEST, cached_cases, equal_candidates, extremes, fields, reports},
+    fields::{field_cases, forms},
 };
 
-/// Bytes that the process may have, and the share of them that may be resident.
+/// Bytes that the process may have.
 const PROCESS_BYTES: usize = 3 << 30;
-const RESIDENT_BYTES: usize = PROCESS_BYTES / 3 * 2;
 
-/// What the message of a field may take alone: four times its size, and what the transport and the allocator take.
-const FIELD_BYTES: usize = 4 * MESSAGE_BYTES + (32 << 20);
+/// What the caches may have together, so little that what remains beside them shows.
+const CACHES: [&str; 2] = [
+    "--graph-cache-bytes=134217728",
+    "--embedding-cache-bytes=67108864",
+];
 
-/// What the most equal configurations may take: a few numbers each.
-const EQUAL_BYTES: usize = 96 << 20;
+/// What calls may have: in a process of this size, as in the manifests.
+const CALLS: &str = "--max-call-bytes=805306368";
+
+/// Messages of one field have no other limit than that of calls, which need not be large for them.
+const FIELD_CALLS: &str = "--max-call-bytes=67108864";
+
+/// As many equal configurations as the limits allow are a few numbers each.
+const EQUAL_CALLS: &str = "--max-call-bytes=134217728";
 
 /// Number of calls in a row if the walk is brief.
 const SHORT_ROW: u32 = 20;
@@ -33,17 +44,6 @@ const AT_ONCE: u32 = 8;
 /// Time after which the memory of calls is given back.
 const GIVEN_BACK: Duration = Duration::from_secs(10);
 
-/// What the caches are set to together. The other half of the graph cache has the same graphs.
-const CACHES: [&str; 2] = [
-    "--graph-cache-bytes=134217728",
-    "--embedding-cache-bytes=67108864",
-];
-const CACHE_BYTES: usize = 3 * (64 << 20);
-
-/// What may remain beside them: two caches of what was learned of 64 MiB each, that of the store of 16 MiB, what the sessions of
-/// the models keep, and what glibc keeps of the many small blocks of reports with many columns, up to 340 MiB here.
-const REMAINING_BYTES: usize = 512 << 20;
-
 /// Pause between two calls of a well-behaved client.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -53,22 +53,22 @@ const WINDOW_BYTES: u32 = 1 << 20;
 /// The server that is walked through, and what was seen of it.
 struct Walk {
     attacked: Attacked,
-    /// Resident bytes before the first case.
-    before: usize,
+    /// Resident bytes that the caches allow, and the caches and the calls.
+    allowed: [usize; 2],
     cases: usize,
     calls: u32,
     largest: (usize, String),
-    /// Bytes beyond those before, after the last calls.
+    /// Resident bytes after the last calls.
     remaining: usize,
     longest: Duration,
 }
 
 impl Walk {
-    async fn start(flags: &[&str]) -> Self {
-        let flags = [&CACHES[..], flags].concat();
+    async fn start(calls: &str, flags: &[&str]) -> Self {
+        let flags = [&CACHES[..], &[calls], flags].concat();
         let attacked = Attacked::confined(PROCESS_BYTES, &flags).await;
         Self {
-            before: attacked.server.resident_bytes(),
+            allowed: attacked.allowed_bytes().await,
             attacked,
             cases: 0,
             calls: 0,
@@ -104,18 +104,13 @@ impl Walk {
         self.calls += count;
     }
 
-    /// Makes one call of a case. Returns how many bytes it takes.
-    async fn alone(&mut self, case: &Case) -> usize {
+    /// Makes the calls of a case: alone, and at once.
+    async fn take(&mut self, case: &Case) {
+        let began = Instant::now();
         reset_peak(self.attacked.server.id());
         let resident = self.attacked.server.resident_bytes();
         self.at_once(case, 1).await;
-        self.look(&case.name).saturating_sub(resident)
-    }
-
-    /// Makes the calls of a case: alone, and at once. Returns how many bytes it takes alone.
-    async fn take(&mut self, case: &Case) -> usize {
-        let began = Instant::now();
-        let alone = self.alone(case).await;
+        let alone = self.look(&case.name).saturating_sub(resident);
         self.at_once(case, AT_ONCE).await;
         let peak = self.look(&case.name);
         println!(
@@ -126,7 +121,6 @@ impl Walk {
             began.elapsed()
         );
         self.cases += 1;
-        alone
     }
 
     /// Makes this number of calls in a row, of all cases in turn, and waits until their memory is given back.
@@ -138,10 +132,14 @@ impl Walk {
         self.until_given_back().await;
     }
 
-    /// Looks at the most memory that was resident, which may not be more than the share of the process.
+    /// Looks at the most memory that was resident, which may not be more than the limits allow.
     fn look(&mut self, name: &str) -> usize {
         let peak = peak_bytes(self.attacked.server.id());
-        assert!(peak <= RESIDENT_BYTES, "{name}: {peak} bytes are resident");
+        let [_, allowed] = self.allowed;
+        assert!(
+            peak <= allowed,
+            "{name}: {peak} bytes are resident, of {allowed}"
+        );
         if peak > self.largest.0 {
             self.largest = (peak, name.to_owned());
         }
@@ -152,17 +150,16 @@ impl Walk {
     async fn until_given_back(&mut self) {
         let began = Instant::now();
         loop {
-            let resident = self.attacked.server.resident_bytes();
-            let remaining = resident.saturating_sub(self.before);
-            self.remaining = remaining;
-            if remaining <= CACHE_BYTES + REMAINING_BYTES {
+            self.remaining = self.attacked.server.resident_bytes();
+            let [allowed, _] = self.allowed;
+            if self.remaining <= allowed {
                 break;
             }
             assert!(
                 began.elapsed() < GIVEN_BACK,
-                "{} MiB remain, with caches of {} MiB",
-                remaining >> 20,
-                CACHE_BYTES >> 20
+                "{} MiB remain, of {} MiB that the caches allow",
+                self.remaining >> 20,
+                allowed >> 20
             );
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -171,15 +168,44 @@ impl Walk {
 
     fn report(&self) {
         println!(
-            "{} cases, {} calls; at most {} MiB of {} resident, by {}; {} MiB remain, given back in {:.1?}",
+            "{} cases, {} calls; at most {} MiB of {} resident, by {}; {} MiB of {} remain, given back in {:.1?}",
             self.cases,
             self.calls,
             self.largest.0 >> 20,
-            PROCESS_BYTES >> 20,
+            self.allowed[1] >> 20,
             self.largest.1,
             self.remaining >> 20,
+            self.allowed[0] >> 20,
             self.longest
         );
+    }
+}
+
+/// Where measurements are kept, which lasts as long as this.
+struct Store {
+    flag: String,
+    _folder: TempDir,
+    _database: Option<Postgres>,
+}
+
+impl Store {
+    fn file() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self {
+            flag: store_flag(folder.path()),
+            _folder: folder,
+            _database: None,
+        }
+    }
+
+    /// A database, if PostgreSQL is installed.
+    fn database() -> Option<Self> {
+        let database = Postgres::start()?;
+        Some(Self {
+            flag: format!("--measurements={}", database.url()),
+            _database: Some(database),
+            ..Self::file()
+        })
     }
 }
 
@@ -193,28 +219,34 @@ fn row() -> (u32, bool) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_field_of_every_call_is_answered_or_refused_with_its_reason() {
     let (row, is_brief) = row();
-    let mut walk = Walk::start(&["--admin-listen=127.0.0.1:0"]).await;
+    let store = Store::file();
+    let flags = ["--admin-listen=127.0.0.1:0", &store.flag];
+    let mut walk = Walk::start(FIELD_CALLS, &flags).await;
     let cases = field_cases(is_brief);
     for case in &cases {
-        let alone = walk.take(case).await;
-        assert!(alone <= FIELD_BYTES, "{}: {alone} bytes", case.name);
+        walk.take(case).await;
     }
     walk.row(&cases, row).await;
     walk.report();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn equal_configurations_take_what_a_few_numbers_take() {
+    let mut walk = Walk::start(EQUAL_CALLS, &[]).await;
+    for case in equal_candidates() {
+        walk.take(&case).await;
+        walk.until_given_back().await;
+    }
+    walk.report();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_largest_calls_in_few_bytes_fit_the_process() {
     let (row, is_brief) = row();
-    let folder = tempfile::tempdir().unwrap();
-    let measurements = folder.path().join("measurements");
-    let mut walk = Walk::start(&[&format!("--measurements={}", measurements.display())]).await;
+    let store = Store::file();
+    let mut walk = Walk::start(CALLS, &[&store.flag]).await;
     // Small calls have their turn meanwhile, and their share of memory.
     let bystander = Bystander::start(walk.attacked.endpoint(), PAUSE).await;
-    for case in equal_candidates() {
-        let alone = walk.alone(&case).await;
-        assert!(alone <= EQUAL_BYTES, "{}: {alone} bytes", case.name);
-    }
     let cases = extremes(if is_brief { BRIEF } else { LARGEST });
     for case in &cases {
         walk.take(case).await;
@@ -223,6 +255,22 @@ async fn the_largest_calls_in_few_bytes_fit_the_process() {
     walk.row(&cases, row).await;
     bystander.assert_served("extremes").await;
     walk.report();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_report_becomes_in_the_store_is_given_back() {
+    let (row, is_brief) = row();
+    for store in [Some(Store::file()), Store::database()] {
+        let Some(store) = store else { continue };
+        let mut walk = Walk::start(CALLS, &[&store.flag]).await;
+        let cases = reports(if is_brief { BRIEF } else { LARGEST });
+        for case in &cases {
+            walk.take(case).await;
+            walk.until_given_back().await;
+        }
+        walk.row(&cases, row).await;
+        walk.report();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,0 +1,123 @@
+//! What reading a module takes, counted before it is read.
+
+use hlorank_proto::xla::WindowDimension;
+
+use super::reader::nested_bytes;
+use crate::{
+    GraphError, LimitKind, Limits, pace,
+    recognize::inner_module,
+    wire::{Fields, Payload},
+};
+
+/// What a module has before it is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModuleExtent {
+    /// Number of instructions. Text can imply more than it has.
+    pub nodes: usize,
+    /// Bytes of the largest instruction that unfold when it is decoded.
+    unfolding: usize,
+}
+
+/// Bytes of a node while a graph is read: its features as they are read, in their order, in the graph and in its segments.
+const NODE_BYTES: usize = 4 * 640;
+
+/// What a byte of an instruction becomes at most: a dimension of a window has two.
+const UNFOLDED_BYTES: usize = size_of::<WindowDimension>() / 2;
+
+/// Bytes of text between two pauses.
+const TEXT_BYTES: usize = 16 << 10;
+
+impl ModuleExtent {
+    /// A graph of this number of nodes.
+    #[must_use]
+    pub fn of_nodes(nodes: usize) -> Self {
+        Self {
+            nodes,
+            unfolding: 0,
+        }
+    }
+
+    /// Counts the instructions of a serialized module.
+    #[must_use]
+    pub fn of_message(bytes: &[u8]) -> Self {
+        let mut extent = Self::default();
+        for computation in nested(inner_module(bytes), 3) {
+            for instruction in pace::in_steps(16, nested(computation, 2)) {
+                extent.nodes += 1;
+                extent.unfolding = extent.unfolding.max(nested_bytes(instruction));
+            }
+        }
+        extent
+    }
+
+    /// Counts the instructions of HLO text.
+    #[must_use]
+    pub fn of_text(text: &str) -> Self {
+        let mut nodes = 0;
+        let mut before = b' ';
+        let mut is_quoted = false;
+        for bytes in pace::in_steps(1, text.as_bytes().chunks(TEXT_BYTES)) {
+            for &byte in bytes {
+                is_quoted ^= byte == b'"';
+                // The operands of an opcode stand directly behind it, and `%x#0` is an element that becomes an instruction.
+                let is_opcode = matches!(before, b'a'..=b'z' | b'0'..=b'9' | b'-');
+                nodes += usize::from(!is_quoted && (byte == b'(' && is_opcode || byte == b'#'));
+                before = byte;
+            }
+        }
+        Self::of_nodes(nodes)
+    }
+
+    /// Bytes that reading it takes until its graph is in the cache.
+    #[must_use]
+    pub fn bytes(self, limits: &Limits) -> usize {
+        self.nodes.min(limits.nodes) * NODE_BYTES + self.unfolding * UNFOLDED_BYTES
+    }
+
+    /// Returns the limits within which it takes no more than its [`bytes`](Self::bytes).
+    #[must_use]
+    pub fn limits(self, limits: &Limits) -> Limits {
+        Limits {
+            nodes: self.nodes.min(limits.nodes),
+            ..*limits
+        }
+    }
+
+    /// Returns whether reading within [`limits`](Self::limits) failed because text implies more instructions than it has.
+    #[must_use]
+    pub fn is_exceeded(self, error: &GraphError, limits: &Limits) -> bool {
+        let is_of_nodes = matches!(
+            error,
+            GraphError::TooMany {
+                kind: LimitKind::Nodes,
+                ..
+            }
+        );
+        self.nodes < limits.nodes && is_of_nodes
+    }
+}
+
+/// The messages of a field, up to the first error.
+fn nested(message: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
+    let fields = Fields::new(message).map_while(Result::ok);
+    fields.filter_map(move |field| match field {
+        (found, Payload::Bytes(bytes)) if found == number => Some(bytes),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::HloModule;
+
+    #[test]
+    fn every_instruction_of_a_text_is_counted_once() {
+        let text = "HloModule m\n\nc (a: f32[], b: f32[]) -> f32[] {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  \
+                    ROOT s = f32[] add(a, b), metadata={op_name=\"jit(f)/add(x)\"}\n}\n\nENTRY e {\n  \
+                    p = (f32[2]{0:T(8,128)}, f32[2]) parameter(0)\n  q = f32[2] negate(f32[2] abs(%p#0))\n  \
+                    z = f32[] constant(0)\n  ROOT r = f32[] reduce(q, z), dimensions={0}, to_apply=c\n}\n";
+        let read = HloModule::read_text(text, &Limits::default()).unwrap();
+        assert_eq!(ModuleExtent::of_text(text).nodes, read.len());
+    }
+}

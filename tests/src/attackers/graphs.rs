@@ -1,0 +1,159 @@
+//! Graphs that are long, or few bytes that stand for long ones.
+
+use hlorank_proto::{
+    v1::{FeatureGraph, Graph, GraphFeatures, Task, graph::Source},
+    xla::{HloInstructionProto, Window, WindowDimension},
+};
+
+use crate::{graph_of, graph_of_text, operation, single};
+
+/// Makes a graph of a size with a number.
+pub type SizedGraph = fn(usize, u32) -> Graph;
+
+/// Graphs that are long, or few bytes that stand for long ones.
+pub const GRAPHS: [(&str, SizedGraph); 11] = [
+    ("an array of many dimensions without shapes", |_, number| {
+        let dimensions = vec!["1"; 60_000].join(",");
+        let first = format!("  p0 = f32[{dimensions}] parameter(0)\n");
+        text(
+            Task::Tile,
+            number,
+            [first].into_iter().chain(chain("negate", 4_000)),
+        )
+    }),
+    ("a tuple of many elements without shapes", |_, number| {
+        let elements = vec!["f32[]"; 60_000].join(", ");
+        let first = format!("  p0 = ({elements}) parameter(0)\n");
+        text(
+            Task::Tile,
+            number,
+            [first].into_iter().chain(chain("copy", 4_000)),
+        )
+    }),
+    ("many arrays without shapes", |nodes, number| {
+        let dimensions = vec!["1"; 64].join(",");
+        let first = format!("  p0 = f32[{dimensions}] parameter(0)\n");
+        text(
+            Task::Tile,
+            number,
+            [first].into_iter().chain(chain("negate", nodes)),
+        )
+    }),
+    ("many new arrays without shapes", |nodes, number| {
+        let dimensions = vec!["1"; 64].join(",");
+        let first = format!("  p0 = f32[{dimensions}] parameter(0)\n");
+        let line = |node| {
+            format!(
+                "  p{node} = concatenate(p{}, p0), dimensions={{0}}\n",
+                node - 1
+            )
+        };
+        let lines = (1..=nodes).map(line);
+        text(Task::Tile, number, [first].into_iter().chain(lines))
+    }),
+    ("many nodes", |nodes, number| {
+        let first = "  p0 = f32[8] parameter(0)\n".to_owned();
+        let line = |node: usize| {
+            let dimensions = if node.is_multiple_of(2) { "8" } else { "2,4" };
+            format!("  p{node} = f32[{dimensions}] reshape(p{})\n", node - 1)
+        };
+        text(
+            Task::Layout,
+            number,
+            [first].into_iter().chain((1..nodes).map(line)),
+        )
+    }),
+    ("many computations", |nodes, number| {
+        let computation = |at| format!("c{at} {{ p = f32[] parameter(0) }}\n");
+        let all: String = (0..nodes / 2).map(computation).collect();
+        let entry = "ENTRY e { p = f32[] parameter(0) }\n";
+        of_task(
+            Task::Tile,
+            graph_of_text(format!("HloModule m{number}\n{all}{entry}")),
+        )
+    }),
+    ("many computations inside one", |nodes, number| {
+        let first = "  p0 = f32[] parameter(0)\n".to_owned();
+        let line =
+            |node| format!("  p{node} = f32[] call(p0), to_apply={{ q = f32[] parameter(0) }}\n");
+        let lines = (1..=nodes / 2).map(line);
+        text(Task::Tile, number, [first].into_iter().chain(lines))
+    }),
+    ("instructions of a module", |nodes, number| {
+        let first = parameter(number);
+        let last = i64::try_from(nodes).expect("a small number");
+        let others = (2..=last).map(|id| operation("negate", id, &[id - 1]));
+        let module = single([first].into_iter().chain(others).collect());
+        of_task(Task::Tile, graph_of(Source::HloModule(module.into())))
+    }),
+    ("a window of many dimensions", |_, number| {
+        let dimensions = vec![WindowDimension::default(); (2 << 20) - 16];
+        let reduce = HloInstructionProto {
+            window: Some(Window { dimensions }),
+            ..operation("reduce-window", 2, &[1, 1])
+        };
+        let first = parameter(number);
+        let module = single(vec![first, reduce]);
+        of_task(Task::Tile, graph_of(Source::HloModule(module.into())))
+    }),
+    ("features of many nodes", |nodes, number| {
+        let mut opcodes = vec![1; nodes];
+        opcodes[number as usize % nodes] = 2;
+        let features = GraphFeatures {
+            node_opcode: opcodes.into(),
+            node_feat: vec![0; nodes * hlorank_graph::FEATURES * size_of::<f32>()].into(),
+            edge_index: (1..1_000).chain(0..999).collect(),
+            ..GraphFeatures::default()
+        };
+        of_task(Task::Tile, graph_of(Source::Features(features)))
+    }),
+    ("columns with long names", |_, number| {
+        let names = |column| format!("{column:0128}");
+        space_of(1, (0..65_536).map(names).collect(), number)
+    }),
+];
+
+/// A parameter whose shape has this number.
+#[must_use]
+pub fn parameter(number: u32) -> HloInstructionProto {
+    let mut parameter = operation("parameter", 1, &[]);
+    if let Some(shape) = &mut parameter.shape {
+        shape.dimensions = vec![8, 8 + i64::from(number)];
+    }
+    parameter
+}
+
+fn chain(opcode: &str, length: usize) -> impl Iterator<Item = String> {
+    (1..=length).map(move |node| format!("  p{node} = {opcode}(p{})\n", node - 1))
+}
+
+/// A graph of HLO text with these lines.
+pub fn text(task: Task, number: u32, lines: impl Iterator<Item = String>) -> Graph {
+    let lines: String = lines.collect();
+    let text = format!("HloModule m{number}\n\nENTRY e {{\n{lines}}}\n");
+    of_task(task, graph_of_text(text))
+}
+
+/// The same graph for a task.
+#[must_use]
+pub fn of_task(task: Task, graph: Graph) -> Graph {
+    Graph {
+        task: task.into(),
+        ..graph
+    }
+}
+
+/// A graph of a feature set that it describes.
+#[must_use]
+pub fn space_of(nodes: u32, config_columns: Vec<String>, number: u32) -> Graph {
+    let size = (number as f32).to_le_bytes();
+    let source = Source::FeatureGraph(FeatureGraph {
+        feature_set: "space".to_owned(),
+        nodes,
+        node_features: size.repeat(nodes as usize).into(),
+        node_columns: vec!["size".to_owned()],
+        config_columns,
+        ..FeatureGraph::default()
+    });
+    of_task(Task::FeatureSet, graph_of(source))
+}
