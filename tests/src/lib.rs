@@ -43,7 +43,7 @@ pub use measured::{
     adapt, configurations, measured_graph_of, measured_graphs, measured_graphs_of, outcomes, pairs,
     part, rank_measured, read_graphs, reasons, run_times, seconds_of, some_of,
 };
-pub use memory::{peak_bytes, reset_peak, resident_bytes};
+pub use memory::{peak_bytes, reset_peak, resident_bytes, with_fragments};
 pub use model::{SMALL_TILE_MODEL, TILE_MODEL, load_model, models};
 pub use naive::score_naively;
 pub use npz::Arrays;

@@ -2,6 +2,13 @@
 
 use std::fs;
 
+/// Returns how many bytes a process may take for what a documented limit bounds: a third more, which OPERATING.md gives to the
+/// fragments of the heap.
+#[must_use]
+pub const fn with_fragments(limit: usize) -> usize {
+    limit / 3 * 4
+}
+
 /// Returns the resident memory of a process in bytes, as Linux reports it.
 ///
 /// # Panics

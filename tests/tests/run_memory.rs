@@ -1,9 +1,9 @@
-//! The memory of a run of a whole-graph model is estimated for any graph, and returned after a large run. One test, because it
-//! measures the process.
+//! The memory of a run of a whole-graph model is estimated for any graph, and returned after a large run; what reading a graph takes is
+//! counted before. The tests measure the process, and one has processes of its own.
 
-use std::process;
+use std::{env, process};
 
-use hlorank_graph::{ConfigInput, ConfigValues, Element, Scope};
+use hlorank_graph::{ConfigInput, ConfigValues, Element, ModuleExtent, Scope};
 use hlorank_server::{
     compute::Worker,
     model::{
@@ -11,7 +11,7 @@ use hlorank_server::{
     },
     runtime::Runtime,
 };
-use hlorank_tests::prelude::*;
+use hlorank_tests::{attackers::graphs::GRAPHS, prelude::*};
 
 /// What a process needs beside the run: threads, tables of ONNX Runtime, and pages that are touched for the first time.
 const BESIDE: usize = 24 << 20;
@@ -155,6 +155,69 @@ fn columns(folder: &Path) -> [usize; 2] {
             .named()
             .map_or(kind.width, |set| set.config_features().len()),
     ]
+}
+
+/// Reads a graph as a server does, and returns whether it could be read.
+fn read(source: &Source, task: Task, limits: &Limits) -> bool {
+    let module = match source {
+        Source::HloText(text) => HloModule::read_text(text, limits),
+        Source::HloModule(bytes) => HloModule::read(bytes, limits),
+        _ => panic!("a module"),
+    };
+    let described = module.and_then(|module| {
+        let configurable = module.arrays.default_configurable();
+        let nodes = if task == Task::Layout {
+            configurable
+        } else {
+            vec![]
+        };
+        module.into_described_graph(task, nodes)
+    });
+    described.is_ok_and(|(graph, _)| SegmentedGraph::new(&graph).summary.nodes > 0)
+}
+
+/// Reads one of the graphs, and asserts that this takes at most what is counted before.
+fn assert_counted(name: &str, graph: Graph) {
+    let limits = Limits::default();
+    let (task, source) = (
+        Task::from_wire(graph.task()).unwrap(),
+        graph.source.unwrap(),
+    );
+    let extent = match &source {
+        Source::HloText(text) => ModuleExtent::of_text(text),
+        Source::HloModule(bytes) => ModuleExtent::of_message(bytes),
+        // Arrays and their messages have no other size once they are read.
+        _ => return,
+    };
+    let counted = extent.bytes(&limits);
+    let before = resident_bytes(process::id());
+    reset_peak(process::id());
+    let is_read = read(&source, task, &extent.limits(&limits));
+    let took = peak_bytes(process::id()).saturating_sub(before);
+    println!(
+        "{name}: read: {is_read}, {} KiB of {} counted, {:.2}",
+        took >> 10,
+        counted >> 10,
+        took as f64 / counted as f64
+    );
+    assert!(took <= counted, "{name}: {took} bytes, {counted} counted");
+}
+
+#[test]
+fn reading_the_largest_graphs_takes_at_most_what_is_counted_before() {
+    const NODES: usize = 90_000;
+    const NUMBER: &str = "TEST_GRAPH";
+    if let Ok(number) = env::var(NUMBER) {
+        let (name, graph) = GRAPHS[number.parse::<usize>().unwrap()];
+        return assert_counted(name, graph(NODES, 1));
+    }
+    // Each in a process of its own, since freed memory of another one would hide what it takes.
+    for number in 0..GRAPHS.len() {
+        let mut again = Command::new(env::current_exe().unwrap());
+        again.args(["reading", "--nocapture"]);
+        let status = again.env(NUMBER, number.to_string()).status().unwrap();
+        assert!(status.success(), "graph {number}");
+    }
 }
 
 #[test]

@@ -5,7 +5,10 @@ use hlorank_proto::{
     xla::{HloInstructionProto, Window, WindowDimension},
 };
 
-use crate::{graph_of, graph_of_text, operation, single};
+use crate::{
+    graph_of, graph_of_text,
+    module::{operation, single},
+};
 
 /// Makes a graph of a size with a number.
 pub type SizedGraph = fn(usize, u32) -> Graph;
@@ -51,18 +54,7 @@ pub const GRAPHS: [(&str, SizedGraph); 11] = [
         let lines = (1..=nodes).map(line);
         text(Task::Tile, number, [first].into_iter().chain(lines))
     }),
-    ("many nodes", |nodes, number| {
-        let first = "  p0 = f32[8] parameter(0)\n".to_owned();
-        let line = |node: usize| {
-            let dimensions = if node.is_multiple_of(2) { "8" } else { "2,4" };
-            format!("  p{node} = f32[{dimensions}] reshape(p{})\n", node - 1)
-        };
-        text(
-            Task::Layout,
-            number,
-            [first].into_iter().chain((1..nodes).map(line)),
-        )
-    }),
+    ("many nodes", reshapes),
     ("many computations", |nodes, number| {
         let computation = |at| format!("c{at} {{ p = f32[] parameter(0) }}\n");
         let all: String = (0..nodes / 2).map(computation).collect();
@@ -112,6 +104,18 @@ pub const GRAPHS: [(&str, SizedGraph); 11] = [
         space_of(1, (0..65_536).map(names).collect(), number)
     }),
 ];
+
+/// A chain of nodes whose layouts are chosen.
+#[must_use]
+pub fn reshapes(nodes: usize, number: u32) -> Graph {
+    let first = "  p0 = f32[8] parameter(0)\n".to_owned();
+    let line = |node: usize| {
+        let dimensions = if node.is_multiple_of(2) { "8" } else { "2,4" };
+        format!("  p{node} = f32[{dimensions}] reshape(p{})\n", node - 1)
+    };
+    let lines = (1..nodes).map(line);
+    text(Task::Layout, number, [first].into_iter().chain(lines))
+}
 
 /// A parameter whose shape has this number.
 #[must_use]

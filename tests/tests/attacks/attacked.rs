@@ -78,7 +78,7 @@ impl Attacked {
             + limit("hlorank_embedding_cache_max_bytes")
             + limit("hlorank_other_cache_max_bytes");
         let resident = self.server.resident_bytes();
-        [caches, caches + calls].map(|bytes| resident + bytes / 3 * 4)
+        [caches, caches + calls].map(|bytes| resident + with_fragments(bytes))
     }
 
     pub(crate) fn aim(&self) -> Aim {

@@ -2,8 +2,8 @@
 //! short line of text for a long one.
 
 use hlorank_proto::v1::{
-    Adapt, DeltaFusionConfigs, FeatureGraph, FusionConfig, FusionConfigs, PackedFusionConfigs,
-    ParameterConfig, ParameterConfigs, SuggestionSource, Task, rank_configs_stream_request::Part,
+    Adapt, DeltaFusionConfigs, FusionConfig, FusionConfigs, PackedFusionConfigs, ParameterConfig,
+    ParameterConfigs, SuggestionSource, Task, rank_configs_stream_request::Part,
 };
 use hlorank_tests::attackers::{
     graphs::{GRAPHS, of_task, parameter, space_of, text},
@@ -252,7 +252,7 @@ fn put_graphs(nodes: usize) -> impl Iterator<Item = Case> {
 pub(crate) fn reports(sizes: Sizes) -> Vec<Case> {
     let all = extremes(sizes).into_iter();
     let is_of_store = |case: &Case| case.name.contains("Report") || case.name.contains("stored");
-    let whole = |number: u32| {
+    let whole = move |number: u32| {
         let id = |at: usize| format!("{at:060}{}", number % 10).into_bytes().into();
         let request = ReportMeasurementsRequest {
             ids: (0..sizes.reported).map(id).collect(),

@@ -1,6 +1,6 @@
 //! Clients that send and do not read.
 
-use hlorank_tests::attackers::unread_streams;
+use hlorank_tests::{attackers::unread_streams, with_fragments};
 
 use crate::attacked::Attacked;
 
@@ -10,9 +10,6 @@ const STREAMS: usize = 4;
 /// Bytes that all calls may hold, as a flag and as a number.
 const CALL_BYTES: &str = "--max-call-bytes=33554432";
 const MAX_BYTES: usize = 32 << 20;
-
-/// Allowance for what is not a call: connections, the allocator, and the calls of the other client.
-const SLACK_BYTES: usize = 32 << 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_that_nobody_reads_hold_what_is_counted() {
@@ -28,5 +25,5 @@ async fn streams_that_nobody_reads_hold_what_is_counted() {
             }
         })
         .await;
-    assert!(outcome.bytes < MAX_BYTES + SLACK_BYTES, "{outcome:?}");
+    assert!(outcome.bytes < with_fragments(MAX_BYTES), "{outcome:?}");
 }

@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use futures::future::join_all;
 use hlorank_tests::{
-    Postgres,
     attackers::{Attacker, Bystander},
     prelude::*,
 };
@@ -233,8 +232,12 @@ async fn every_field_of_every_call_is_answered_or_refused_with_its_reason() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn equal_configurations_take_what_a_few_numbers_take() {
     let mut walk = Walk::start(EQUAL_CALLS, &[]).await;
+    let stranger = Attacker::alone(walk.attacked.aim().target());
     for case in equal_candidates() {
         walk.take(&case).await;
+        let client = stranger.client(WINDOW_BYTES).await.unwrap();
+        let status = case.call(client, AT_ONCE + 1).await.unwrap();
+        assert_eq!(status.code(), Code::Ok, "{}: {status}", case.name);
         walk.until_given_back().await;
     }
     walk.report();

@@ -1,7 +1,5 @@
 //! With ten times more graphs and rows than the caches hold, they stay within their limits, and answers do not depend
-//! on their content.
-
-use std::process;
+//! on their content. That their gauges agree with the process is tested in `attacks`.
 
 use hlorank_tests::prelude::*;
 
@@ -14,9 +12,6 @@ const SMALL: [&str; 2] = [
     "--graph-cache-bytes=1400000",
     "--embedding-cache-bytes=200000",
 ];
-
-/// Allowance for the allocator.
-const SLACK_BYTES: usize = 16 << 20;
 
 /// Name of a cache, and its labels.
 type CacheName = (&'static str, &'static [(&'static str, &'static str)]);
@@ -61,23 +56,14 @@ async fn caches_stay_within_their_bytes_and_answers_are_right() {
 
     let small = TestServer::start_with(&SMALL).await;
     let client = connect(&small).await;
-    let mut most = [0; 2];
-    for most in &mut most {
+    for _ in 0..2 {
         for (number, expected) in expected.iter().enumerate() {
             assert_eq!(&ask(&client, number).await, expected, "question {number}");
-            *most = resident_bytes(process::id()).max(*most);
             if number % 8 == 0 {
                 assert_within_bytes(&small.scrape().await);
             }
         }
     }
-    let [warm, most] = most;
-    println!(
-        "{} MiB in the first round, {} MiB in the second",
-        warm >> 20,
-        most >> 20
-    );
-    assert!(most < warm + SLACK_BYTES, "from {warm} to {most} bytes");
     let scrape = small.scrape().await;
     for cache in CACHES {
         let (all, limit) = (bytes(&needed, cache), most_bytes(&scrape, cache));

@@ -19,10 +19,14 @@ const TIME: Duration = Duration::from_secs(2);
 /// Deadline of half of the calls, shorter than accepted calls need while the server is full.
 const SHORT: Duration = Duration::from_millis(150);
 
-const FLAGS: [&str; 2] = ["--embedding-cache-bytes=0", "--max-requests=8"];
+const FLAGS: [&str; 3] = [
+    "--embedding-cache-bytes=0",
+    "--max-requests=8",
+    "--max-call-bytes=67108864",
+];
 
-/// Allowance for the allocator beside what the accepted calls need.
-const SLACK_BYTES: usize = 64 << 20;
+/// The last of them as a number: bytes that all calls may hold.
+const CALL_BYTES: usize = 64 << 20;
 
 struct Questions {
     graphs: Vec<Arc<GraphHandle>>,
@@ -174,7 +178,7 @@ async fn ten_times_the_load_is_answered_or_refused_and_passes() {
         "{goodput} calls a second, and {capacity} without the others"
     );
     assert!(
-        most < resident + SLACK_BYTES,
+        most < resident + with_fragments(CALL_BYTES),
         "from {resident} to {most} bytes"
     );
 

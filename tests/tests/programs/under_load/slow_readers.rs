@@ -16,9 +16,6 @@ use crate::under_load::requests::{
 const TILES: i64 = 20_000;
 const NODES: usize = 4;
 
-/// Bytes of an answer: all scores, and the ranking with its scores.
-const ANSWER_BYTES: usize = 11 * 20_000;
-
 /// Calls per connection, and bytes that each may have in flight.
 const ON_ONE: usize = 50;
 const WINDOW_BYTES: u32 = 100;
@@ -26,8 +23,9 @@ const WINDOW_BYTES: u32 = 100;
 /// Maximum time of calls that take milliseconds, generous for a busy machine.
 const SOON: Duration = Duration::from_secs(5);
 
-/// Allowance for the allocator.
-const SLACK_BYTES: usize = 32 << 20;
+/// Bytes that all calls may hold, as a flag and as a number: enough for the answers that nobody reads.
+const CALLS: &str = "--max-call-bytes=67108864";
+const CALL_BYTES: usize = 64 << 20;
 
 /// Answers that are not read until they are dropped.
 #[derive(Default)]
@@ -102,7 +100,7 @@ impl Fixture {
         let lines = ["slow", "other"].map(|name| token_line(name, "read", name));
         let tokens = files.write("tokens", &lines.concat());
         let server =
-            TestServer::start_with(&[flag, &format!("--tokens={}", tokens.display())]).await;
+            TestServer::start_with(&[flag, CALLS, &format!("--tokens={}", tokens.display())]).await;
         let token = Some("other".parse().unwrap());
         let other = connect_with(
             &server,
@@ -147,26 +145,26 @@ fn wanted(hash: Digest) -> RankConfigsRequest {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn those_who_do_not_read_keep_nobody_waiting() {
-    const CALLS: usize = 100;
+    const ASKED: usize = 100;
     let _alone = alone().await;
     let fixture = Fixture::start("--max-client-requests=512").await;
     let before = resident_bytes(process::id());
-    let (unread, refused) = fixture.slow.ask_often(CALLS).await;
+    let (unread, refused) = fixture.slow.ask_often(ASKED).await;
     assert_eq!(
         (unread.0.len(), refused.len()),
-        (CALLS, 0),
+        (ASKED, 0),
         "there is room for all"
     );
     let longest = fixture.served().await;
     assert!(longest < SOON, "{longest:?}");
     let most = resident_bytes(process::id());
     println!(
-        "{} MiB before, {} MiB with {CALLS} answers that nobody reads",
+        "{} MiB before, {} MiB with {ASKED} answers that nobody reads",
         before >> 20,
         most >> 20
     );
     assert!(
-        most < before + CALLS * 2 * ANSWER_BYTES + SLACK_BYTES,
+        most < before + with_fragments(CALL_BYTES),
         "from {before} to {most} bytes"
     );
     drop(unread);
@@ -176,12 +174,12 @@ async fn those_who_do_not_read_keep_nobody_waiting() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_keeps_its_place_until_it_was_read() {
     const PLACES: usize = 16;
-    const CALLS: usize = 100;
+    const ASKED: usize = 100;
     let _alone = alone().await;
     let fixture = Fixture::start(&format!("--max-client-requests={PLACES}")).await;
     let before = resident_bytes(process::id());
-    let (unread, refused) = fixture.slow.ask_often(CALLS).await;
-    assert_eq!((unread.0.len(), refused.len()), (PLACES, CALLS - PLACES));
+    let (unread, refused) = fixture.slow.ask_often(ASKED).await;
+    assert_eq!((unread.0.len(), refused.len()), (PLACES, ASKED - PLACES));
     for refusal in refused {
         assert_eq!(refusal.code(), Code::ResourceExhausted, "{refusal}");
         let details = refusal.get_error_details();
@@ -193,7 +191,7 @@ async fn an_answer_keeps_its_place_until_it_was_read() {
     assert!(longest < SOON, "{longest:?}");
     let most = resident_bytes(process::id());
     assert!(
-        most < before + PLACES * 2 * ANSWER_BYTES + SLACK_BYTES,
+        most < before + with_fragments(CALL_BYTES),
         "from {before} to {most} bytes"
     );
     drop(unread);
