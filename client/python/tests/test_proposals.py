@@ -80,6 +80,11 @@ def test_names_of_any_length_are_possible():
     assert graph.feature_set == ("gr??e" * 100)[:128]
     assert len(graph.instance) <= 256
     assert graph_of_rows("gemm", "512", ["tile"]).whole().feature_graph.instance == "512"
+    long = ["k" * 130 + end for end in "ab"]
+    graphs = [graph_of_rows(name, "512", ["tile"]).whole().feature_graph for name in long]
+    assert (
+        graphs[0].feature_set == graphs[1].feature_set and graphs[0].instance != graphs[1].instance
+    )
 
 
 def test_what_cannot_be_a_run_time_is_a_failure():

@@ -73,15 +73,18 @@ def result_of(seconds: float, failure: str = "compile", repeats: int = 1) -> Res
     return Result(failure=failure)
 
 
+def instance_of(text: str) -> str:
+    """Returns a text as an instance: a long one by its digest, so that no two become one."""
+    encoded = text.encode()
+    return text if len(encoded) <= TARGET_BYTES else blake2b(encoded).hexdigest()
+
+
 def graph_of_rows(name: str, instance: str, columns: Sequence[str]) -> Graph:
     """Returns what stands for the rows of a kernel: a feature set with a column a parameter."""
-    encoded = instance.encode()
-    is_short = len(encoded) <= TARGET_BYTES
-    return Graph.from_feature_set(
-        name.encode("ascii", "replace").decode()[:NAME_CHARACTERS],
-        config_columns=columns,
-        instance=instance if is_short else blake2b(encoded).hexdigest(),
-    )
+    printable = name.encode("ascii", "replace").decode()[:NAME_CHARACTERS]
+    # Kernels whose names are cut or replaced to the same characters are told apart by the instance.
+    whole = instance if printable == name else f"{name} {instance}"
+    return Graph.from_feature_set(printable, config_columns=columns, instance=instance_of(whole))
 
 
 def configurations_of_rows(columns: Sequence[str], rows: Sequence[Row]) -> ConfigFeatures:

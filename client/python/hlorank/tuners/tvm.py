@@ -28,7 +28,7 @@ from tvm.target import Target
 
 from hlorank import Adapt, Client, ConfigFeatures, Experience, Fallback, Graph, Kept, Predicted
 from hlorank.checks.arguments import U64, instance, number, whole_number, wrong
-from hlorank.tuners.proposals import result_of
+from hlorank.tuners.proposals import instance_of, result_of
 from hlorank.tuners.tvm_trace import (
     AXES,
     COLUMNS,
@@ -43,7 +43,6 @@ from hlorank.tuners.tvm_trace import (
     kind_of,
     results_of,
 )
-from hlorank.wire.defaults import TARGET_BYTES
 from hlorank.wire.transport import Connected
 
 _EXPLORATION = "a number of standard deviations, from 0"
@@ -264,7 +263,7 @@ def experience_of(client: Client, task: Task, **options: Any) -> Experience[Colu
 
 @cache
 def _graph_of(kind: str) -> Graph:
-    return Graph.from_feature_set(FEATURE_SET, config_columns=COLUMNS, instance=kind[:TARGET_BYTES])
+    return Graph.from_feature_set(FEATURE_SET, config_columns=COLUMNS, instance=instance_of(kind))
 
 
 def _configurations(columns: Sequence[Columns]) -> ConfigFeatures:
