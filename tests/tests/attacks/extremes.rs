@@ -200,8 +200,14 @@ pub(crate) fn fields() -> Vec<&'static str> {
     FORMS.iter().map(|form| form.field).collect()
 }
 
-/// Every form in every call, and graphs that are long in few bytes.
+/// Every form in every call that keeps nothing, and graphs that are long in few bytes.
 pub(crate) fn extremes(sizes: Sizes) -> Vec<Case> {
+    let (_, others) = all(sizes);
+    others
+}
+
+/// All calls, in two parts: those that report, or use what was reported, and the others.
+fn all(sizes: Sizes) -> (Vec<Case>, Vec<Case>) {
     let of_forms = FORMS.iter().flat_map(|form| {
         let case = |name: &str, call, messages: fn(&Form, Sizes, u32) -> Vec<Vec<u8>>| {
             let name = format!("{name}{}", form.field);
@@ -235,7 +241,8 @@ pub(crate) fn extremes(sizes: Sizes) -> Vec<Case> {
     let fused = Case::new("a chain that 10,000 nodes read", Call::Rank, |_| {
         vec![fused_chain(400, 10_000, 60)]
     });
-    of_forms.chain(wide).chain(graphs).chain([fused]).collect()
+    let all = of_forms.chain(wide).chain(graphs).chain([fused]);
+    all.partition(|case| case.name.contains("Report") || case.name.contains("stored"))
 }
 
 fn put_graphs(nodes: usize) -> impl Iterator<Item = Case> {
@@ -250,8 +257,6 @@ fn put_graphs(nodes: usize) -> impl Iterator<Item = Case> {
 /// Every form in a report as large as the limits allow, with all that a measurement may have, and the calls that use what was
 /// reported.
 pub(crate) fn reports(sizes: Sizes) -> Vec<Case> {
-    let all = extremes(sizes).into_iter();
-    let is_of_store = |case: &Case| case.name.contains("Report") || case.name.contains("stored");
     let whole = move |number: u32| {
         let id = |at: usize| format!("{at:060}{}", number % 10).into_bytes().into();
         let request = ReportMeasurementsRequest {
@@ -264,7 +269,8 @@ pub(crate) fn reports(sizes: Sizes) -> Vec<Case> {
         vec![request.encode_to_vec()]
     };
     let whole = Case::new("a target of its own, and ids", Call::Report, whole);
-    all.filter(is_of_store).chain([whole]).collect()
+    let (of_store, _) = all(sizes);
+    of_store.into_iter().chain([whole]).collect()
 }
 
 /// Graphs that are kept, of a size at which each takes some megabytes.

@@ -246,8 +246,7 @@ async fn equal_configurations_take_what_a_few_numbers_take() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_largest_calls_in_few_bytes_fit_the_process() {
     let (row, is_brief) = row();
-    let store = Store::file();
-    let mut walk = Walk::start(CALLS, &[&store.flag]).await;
+    let mut walk = Walk::start(CALLS, &[]).await;
     // Small calls have their turn meanwhile, and their share of memory.
     let bystander = Bystander::start(walk.attacked.endpoint(), PAUSE).await;
     let cases = extremes(if is_brief { BRIEF } else { LARGEST });
