@@ -56,7 +56,7 @@ bench: setup build $(PYTHON_READY) ## run every benchmark and print the figures 
 soak: setup ## run mixed load, reloads and killed clients for an hour, results in target/soak (ARGS=60 for a minute)
 	HLORANK_SOAK_SECONDS=$(or $(ARGS),3600) cargo test --release --package hlorank-tests --test soak $(LOCKED)
 
-attack: setup build ## attack a server in every way, and print what it took (ATTACK_ROW=100; ARGS=walk)
+attack: setup build ## attack a server in every way, and print what it took (ATTACK_ROW=100; ATTACK_CASES=columns; ARGS=walk)
 	ATTACK_ROW=$(ATTACK_ROW) cargo test --release --package hlorank-tests --test attacks $(LOCKED) -- --nocapture $(ARGS)
 
 # Every target has a process. Inputs with new coverage are kept in target/fuzz/corpus.

@@ -242,6 +242,8 @@ fn all(sizes: Sizes) -> (Vec<Case>, Vec<Case>) {
         vec![fused_chain(400, 10_000, 60)]
     });
     let all = of_forms.chain(wide).chain(graphs).chain([fused]);
+    let wanted = std::env::var("ATTACK_CASES").unwrap_or_default();
+    let all = all.filter(|case| case.name.contains(&wanted));
     all.partition(|case| case.name.contains("Report") || case.name.contains("stored"))
 }
 

@@ -1,5 +1,6 @@
 //! A server in a process of 3 GiB survives every field of every call, and the largest calls that the limits allow: alone, eight at
-//! once, and many in a row with something new in each. `ATTACK_ROW` is the number in a row, for a walk at length.
+//! once, and many in a row with something new in each. `ATTACK_ROW` is the number in a row, for a walk at length, and `ATTACK_CASES` a part of
+//! the names of the largest calls, for a walk of some.
 
 use std::ops::Range;
 

@@ -196,8 +196,17 @@ impl Explanation {
             let [best, reference, worst] = part.effects.map(effect);
             table.row([part.name.clone(), best, reference, worst, part.contents()]);
         }
-        let others = self.parts.len().saturating_sub(SHOWN) + self.left_out;
-        let others = format!("and {} others with smaller effects", grouped(others));
+        let note = |count: usize, what: &str| {
+            (count > 0).then(|| format!("and {} {what}", grouped(count)))
+        };
+        let others = note(
+            self.parts.len().saturating_sub(SHOWN),
+            "others with smaller effects",
+        );
+        let left_out = note(
+            self.left_out,
+            "more whose effects were not computed, since a call has a limit",
+        );
         let meaning = format!(
             "Negative is predicted faster. For best and worst: the score minus that with the {reference}'s choice in this \
              {kind}. For {reference}: what the best's choice in this {kind} alone would change."
@@ -213,12 +222,13 @@ impl Explanation {
             "From the {reference} to the best, the score changes by {to_best}, and to the worst by {to_worst}. Of these, \
              {with_best} and {with_worst} are due to several {kind}s together."
         );
-        let has_others = self.parts.len() > SHOWN || self.left_out > 0;
-        let others = has_others.then_some(others);
         Section {
             title: format!("What the {what} to the score"),
             table: Some(table),
-            notes: others.into_iter().chain([meaning, combined]).collect(),
+            notes: [others, left_out, Some(meaning), Some(combined)]
+                .into_iter()
+                .flatten()
+                .collect(),
         }
     }
 }
