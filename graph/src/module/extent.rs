@@ -1,11 +1,12 @@
 //! What reading a module takes, counted before it is read.
 
-use hlorank_proto::xla::WindowDimension;
+use hlorank_proto::xla::{ShapeProto, WindowDimension};
 
 use super::reader::nested_bytes;
 use crate::{
     GraphError, LimitKind, Limits, pace,
     recognize::inner_module,
+    syntax::MAX_RANK,
     wire::{Fields, Payload},
 };
 
@@ -14,6 +15,8 @@ use crate::{
 pub struct ModuleExtent {
     /// Number of instructions. Text can imply more than it has.
     pub nodes: usize,
+    /// Number of those without a shape, which may each get a long one.
+    without_shapes: usize,
     /// Bytes of the largest instruction that unfold when it is decoded.
     unfolding: usize,
 }
@@ -24,6 +27,9 @@ const NODE_BYTES: usize = 4 * 640;
 /// What a byte of an instruction becomes at most: a dimension of a window has two.
 const UNFOLDED_BYTES: usize = size_of::<WindowDimension>() / 2;
 
+/// Bytes of a shape that follows from those of the operands: the sizes and the order of its dimensions, and the shape itself.
+const SHAPE_BYTES: usize = 2 * size_of::<i64>() * MAX_RANK + size_of::<ShapeProto>();
+
 /// Bytes of text between two pauses.
 const TEXT_BYTES: usize = 16 << 10;
 
@@ -33,7 +39,7 @@ impl ModuleExtent {
     pub fn of_nodes(nodes: usize) -> Self {
         Self {
             nodes,
-            unfolding: 0,
+            ..Self::default()
         }
     }
 
@@ -53,25 +59,35 @@ impl ModuleExtent {
     /// Counts the instructions of HLO text.
     #[must_use]
     pub fn of_text(text: &str) -> Self {
-        let mut nodes = 0;
-        let mut before = b' ';
-        let mut is_quoted = false;
+        let mut extent = Self::default();
+        let (mut before, mut is_quoted, mut has_shape) = (b' ', false, false);
         for bytes in pace::in_steps(1, text.as_bytes().chunks(TEXT_BYTES)) {
             for &byte in bytes {
                 is_quoted ^= byte == b'"';
                 // The operands of an opcode stand directly behind it, and `%x#0` is an element that becomes an instruction.
                 let is_opcode = matches!(before, b'a'..=b'z' | b'0'..=b'9' | b'-');
-                nodes += usize::from(!is_quoted && (byte == b'(' && is_opcode || byte == b'#'));
+                if !is_quoted && (byte == b'(' && is_opcode || byte == b'#') {
+                    extent.nodes += 1;
+                    extent.without_shapes += usize::from(!has_shape);
+                }
+                // A shape stands between the opcode and what begins its instruction.
+                has_shape = match byte {
+                    b']' | b')' | b'}' => true,
+                    b'=' | b'(' | b',' => false,
+                    _ => has_shape,
+                };
                 before = byte;
             }
         }
-        Self::of_nodes(nodes)
+        extent
     }
 
     /// Bytes that reading it takes until its graph is in the cache.
     #[must_use]
     pub fn bytes(self, limits: &Limits) -> usize {
-        self.nodes.min(limits.nodes) * NODE_BYTES + self.unfolding * UNFOLDED_BYTES
+        self.nodes.min(limits.nodes) * NODE_BYTES
+            + self.without_shapes.min(limits.nodes) * SHAPE_BYTES
+            + self.unfolding * UNFOLDED_BYTES
     }
 
     /// Returns the limits within which it takes no more than its [`bytes`](Self::bytes).
@@ -118,6 +134,7 @@ mod tests {
                     p = (f32[2]{0:T(8,128)}, f32[2]) parameter(0)\n  q = f32[2] negate(f32[2] abs(%p#0))\n  \
                     z = f32[] constant(0)\n  ROOT r = f32[] reduce(q, z), dimensions={0}, to_apply=c\n}\n";
         let read = HloModule::read_text(text, &Limits::default()).unwrap();
-        assert_eq!(ModuleExtent::of_text(text).nodes, read.len());
+        let extent = ModuleExtent::of_text(text);
+        assert_eq!((extent.nodes, extent.without_shapes), (read.len(), 1));
     }
 }

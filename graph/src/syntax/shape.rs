@@ -3,6 +3,9 @@ use hlorank_proto::xla::{HloInstructionProto, LayoutProto, ShapeProto, TupleElem
 use super::lexer::Lexer;
 use crate::{GraphError, TextError};
 
+/// Maximum rank of an array whose shape is not written.
+pub(crate) const MAX_RANK: usize = 64;
+
 /// XLA's size of a dimension without a bound, which is written `?`.
 pub(crate) const UNBOUNDED: i64 = i64::MIN;
 

@@ -2,18 +2,14 @@
 
 use hlorank_proto::xla::{DotDimensionNumbers, HloInstructionProto, LayoutProto, ShapeProto};
 
-use super::{
-    computation::Computation,
-    module::{MAX_RANK, Parser},
-    shapes::ShapeId,
-};
+use super::{computation::Computation, module::Parser, shapes::ShapeId};
 use crate::{
     GraphError, TextError,
     opcode::{is_elementwise, least_operands, opcode_id},
     shortened,
     syntax::{
-        Lexer, PRED, S32, TOKEN, U32, UNBOUNDED, complex_of, has_layout, real_of, row_major,
-        total_size,
+        Lexer, MAX_RANK, PRED, S32, TOKEN, U32, UNBOUNDED, complex_of, has_layout, real_of,
+        row_major, total_size,
     },
 };
 

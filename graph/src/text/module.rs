@@ -12,11 +12,8 @@ use crate::{
     pace,
     recognize::named_text,
     shortened,
-    syntax::{Lexer, MAX_DEPTH, TABLES, shape},
+    syntax::{Lexer, MAX_DEPTH, MAX_RANK, TABLES, shape},
 };
-
-/// Maximum rank of an array whose shape is not written.
-pub(super) const MAX_RANK: usize = 64;
 
 impl<'a> HloModule<'a> {
     /// Reads HLO text, as XLA prints it. The result is the module that XLA's own parser makes of the text: computations

@@ -177,7 +177,8 @@ impl SentGraph {
             .as_ref()
             .is_err_and(|error| extent.is_exceeded(error, limits))
         {
-            held.add(ModuleExtent::of_nodes(limits.nodes).bytes(limits) - extent.bytes(limits))?;
+            let all = ModuleExtent::of_nodes(limits.nodes).bytes(limits);
+            held.add(all.saturating_sub(extent.bytes(limits)))?;
             read = self.read_within(limits);
         }
         let source = read?;
