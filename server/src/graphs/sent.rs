@@ -164,10 +164,10 @@ impl SentGraph {
         self,
         limits: &Limits,
         kernels: &Arc<KernelMemory>,
-        hold: impl Fn(usize) -> Result<HeldBytes, MemoryFull>,
+        account: impl Fn(usize) -> Result<HeldBytes, MemoryFull>,
     ) -> Result<(Source, HeldBytes), CallError> {
         let extent = self.extent();
-        let mut held = hold(match &self.content {
+        let mut held = account(match &self.content {
             // Its features are numbers of the message, and its names are in a table of their own.
             GraphContent::FeatureGraph(graph) => 4 * graph.encoded_len(),
             _ => extent.bytes(limits),
