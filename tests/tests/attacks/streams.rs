@@ -10,8 +10,8 @@ const BATCH_CONFIGS: usize = 50_000;
 const BATCHES: usize = 100;
 
 /// Bytes that all calls may hold, as a flag and as a number: enough for the scores. The configurations take ten times as much.
-const CALLS: &str = "--max-call-bytes=100663296";
-const CALL_BYTES: usize = 96 << 20;
+const CALLS: &str = "--max-call-bytes=117440512";
+const CALL_BYTES: usize = 112 << 20;
 
 /// Returns tiles of many dimensions, of which 64 are distinct.
 fn tiles() -> Configurations {
