@@ -24,8 +24,8 @@ const WINDOW_BYTES: u32 = 100;
 const SOON: Duration = Duration::from_secs(5);
 
 /// Bytes that all calls may hold, as a flag and as a number: enough for the answers that nobody reads.
-const CALLS: &str = "--max-call-bytes=67108864";
-const CALL_BYTES: usize = 64 << 20;
+const CALLS: &str = "--max-call-bytes=134217728";
+const CALL_BYTES: usize = 128 << 20;
 
 /// Answers that are not read until they are dropped.
 #[derive(Default)]
