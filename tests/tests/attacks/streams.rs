@@ -10,8 +10,8 @@ const BATCH_CONFIGS: usize = 50_000;
 const BATCHES: usize = 100;
 
 /// Bytes that all calls may hold, as a flag and as a number: enough for the scores. The configurations take ten times as much.
-const CALLS: &str = "--max-call-bytes=117440512";
-const CALL_BYTES: usize = 112 << 20;
+const CALLS: &str = "--max-call-bytes=209715200";
+const CALL_BYTES: usize = 200 << 20;
 
 /// Returns tiles of many dimensions, of which 64 are distinct.
 fn tiles() -> Configurations {
@@ -65,7 +65,7 @@ async fn a_stream_of_millions_takes_memory_for_its_scores_alone() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_whose_graphs_have_left_the_cache_hold_what_is_counted() {
-    const STREAMS: u32 = 60;
+    const STREAMS: u32 = 100;
     const NODES: usize = 4_000;
     const CACHE: &str = "--graph-cache-bytes=1048576";
     let attacked = Attacked::start(&[CALLS, CACHE]).await;
