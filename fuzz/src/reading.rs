@@ -4,7 +4,7 @@ use std::fmt;
 
 use hlorank_graph::{
     ConfigurationError, Configurations, EncodedBatch, FeatureGraph, FusionProgram, Graph,
-    GraphArrays, HloModule, LayoutBatch, LayoutEntry, Limits, MAX_SEGMENT_NODES, Pad,
+    GraphArrays, HloModule, LayoutBatch, LayoutEntry, Limits, MAX_SEGMENT_NODES, OperandLists, Pad,
     SegmentedGraph, Task,
 };
 use hlorank_proto::v1::{ConfigBatch, config_batch::Configs};
@@ -56,10 +56,17 @@ pub(crate) fn check_module(module: HloModule<'_>) {
     assert_eq!(unknown, module.arrays.unknown_opcodes());
     let configurable = module.arrays.default_configurable();
     let fusion = FusionProgram::new(&module).inspect_err(check_error);
-    match module.into_graph(Task::Layout, configurable) {
+    // Kernels have operands beside the arrays. One module is one graph here.
+    let (task, configurable) = match nodes % 2 {
+        0 => (Task::Layout, configurable),
+        _ => (Task::Tile, Vec::new()),
+    };
+    match module.into_graph(task, configurable) {
         Ok(graph) => {
             check_graph(&graph);
-            if let Ok(program) = &fusion {
+            if let Ok(program) = &fusion
+                && task == Task::Layout
+            {
                 check_kernels(program, &graph).unwrap_or_else(|error| check_error(&error));
             }
         }
@@ -165,17 +172,35 @@ fn check_features(graph: &Graph) {
         pad,
         &LIMITS,
     );
+    let operands = graph.operands().map_or(&[][..], OperandLists::numbers);
+    let arrays = arrays.and_then(|arrays| arrays.with_operands(operands.to_vec()));
     let again = Graph::new(
         graph.task(),
         arrays.expect("arrays of a graph"),
         graph.configurable().to_vec(),
     );
+    let again = again.expect("a graph");
     assert_eq!(
-        again.expect("a graph").hash(),
+        again.hash(),
         graph.hash(),
         "the hash of a graph that came as features"
     );
+    assert_eq!(again.loops(), graph.loops(), "the loops of it");
+    if let Some(loops) = graph.loops() {
+        let mut columns = Vec::new();
+        loops.write(&TILE, &mut columns);
+        assert!(
+            columns.iter().all(|column| column.is_finite()),
+            "{columns:?}"
+        );
+    }
 }
+
+/// Features of a tile with bounds in every list.
+const TILE: [f32; 24] = [
+    3., 2., 0., 0., 0., 0., 5., 6., 16., 4., 1., 0., 0., 0., 21., 64., 8., 1., 1., 0., 0., 0., 10.,
+    8.,
+];
 
 /// Checks a `ConfigBatch` in any form, read for a graph that fits it.
 pub(crate) fn check_batch(input: &[u8]) {

@@ -6,7 +6,7 @@ use hlorank_proto::v1;
 use prost::Message as _;
 
 use crate::{
-    GraphError, Limits,
+    GraphError, Limits, OperandLists,
     wire::{WireError, count_numbers, messages},
 };
 
@@ -14,7 +14,11 @@ use crate::{
 const CONFIGURABLE_NODES: u32 = 5;
 
 /// Numbers of the fields of messages with edges, and of the edges in them: `features` and `feature_graph`.
-const EDGES: [(u32, u32); 2] = [(3, 3), (7, 4)];
+const EDGES: [(u32, u32); 2] = [(FEATURES, 3), (7, 4)];
+
+/// Numbers of the field `features`, and of `operands` in it.
+const FEATURES: u32 = 3;
+const OPERANDS: u32 = 5;
 
 /// Decodes an encoded `Graph` with lists of at most as many numbers as the limits allow. Bytes are not copied.
 pub fn decode_graph(graph: Bytes, limits: &Limits) -> Result<v1::Graph, GraphError> {
@@ -28,6 +32,12 @@ pub fn decode_graph(graph: Bytes, limits: &Limits) -> Result<v1::Graph, GraphErr
         if ends / 2 > limits.edges {
             return Err(GraphError::too_many_edges(limits));
         }
+    }
+    let operands = messages(&graph, FEATURES).try_fold(0, |operands, message| {
+        Ok::<_, WireError>(operands + count_numbers(message?, OPERANDS)?)
+    })?;
+    if operands > OperandLists::max_numbers(limits) {
+        return Err(GraphError::too_many_edges(limits));
     }
     v1::Graph::decode(graph).map_err(|error| GraphError::Encoding {
         detail: error.to_string(),

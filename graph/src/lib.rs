@@ -16,6 +16,7 @@ mod fusion;
 mod graph;
 mod hash;
 mod limits;
+mod loops;
 mod measured_graph;
 mod module;
 mod npz;
@@ -33,7 +34,7 @@ mod text;
 mod tuning;
 mod wire;
 
-pub use arrays::GraphArrays;
+pub use arrays::{GraphArrays, OperandLists};
 pub use configuration::*;
 pub use cut::{MAX_SEGMENT_NODES, Occurrence, PrunedGraph, SegmentedGraph, Summary, prune};
 pub use digest::Digest;
@@ -41,11 +42,15 @@ pub use encoded_graph::decode_graph;
 pub use error::{
     ConfigurationError, FileError, FusionError, GraphError, ModuleFault, TextError, UnreadContent,
 };
-pub use features::{FEATURES, FeatureSet, NamedFeatureSet, NamedSetError, Pad, SequenceLengths};
+pub use features::{
+    FEATURES, FeatureSet, LOOP_COLUMNS, LOOP_FEATURES, NamedFeatureSet, NamedSetError, Pad,
+    SequenceLengths,
+};
 pub use file::{GraphFile, read_input};
 pub use fusion::{Kernel, KernelLimits, KernelMemory, KernelTooLarge};
 pub use graph::{FeatureGraph, Graph};
 pub use limits::{LimitKind, Limits};
+pub use loops::LoopNest;
 pub use measured_graph::{GraphSource, MeasuredGraph, Measurements};
 pub use module::{HloModule, ModuleExtent, NodeDescription};
 pub use npz::{FeatureFile, GoldenCase, read_exported, read_golden_cases};

@@ -18,8 +18,9 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Computes the digest of the canonical form in `graph/README.md`.
-    pub(crate) fn compute_digest(&self) -> Digest {
+    /// Computes the digest of the canonical form in `graph/README.md`. `kernel` is the hash of the graph, if its loops do not
+    /// follow from the segment.
+    pub(crate) fn compute_digest(&self, kernel: Option<Digest>) -> Digest {
         let mut form = CanonicalForm::new(b"hlorank-segment");
         form.count(self.len());
         form.count(self.edges.len());
@@ -36,6 +37,10 @@ impl Segment {
                 .map(|&node| u32::from(node)),
         );
         form.numbers(self.configurable.iter().map(|&node| u32::from(node)));
+        if let Some(kernel) = kernel {
+            form.bytes(b"kernel");
+            form.bytes(&kernel.0);
+        }
         form.digest()
     }
 

@@ -226,11 +226,19 @@ pub(crate) struct Features {
     /// -1 distinguishes padding from the value 0.
     #[arg(long, default_value = "0", allow_negative_numbers = true, value_parser = parse_pad)]
     pad: Pad,
-    /// Print the feature digest instead
+    /// Print the digest of a feature set instead
     ///
-    /// A model works only with the digest that it was trained with.
-    #[arg(long, conflicts_with_all = ["file", "out"])]
-    digest: bool,
+    /// A model works only with the digest that it was trained with: that of tpugraphs-140 (the default), or of tpugraphs-140-loops
+    /// if it takes the columns of loops of a tile.
+    #[arg(
+        long,
+        value_name = "SET",
+        num_args = 0..=1,
+        default_missing_value = FeatureSet::TPUGRAPHS.name(),
+        value_parser = parse_set,
+        conflicts_with_all = ["file", "out"]
+    )]
+    digest: Option<&'static FeatureSet>,
     #[command(flatten)]
     selection: Selection,
 }
@@ -238,6 +246,14 @@ pub(crate) struct Features {
 fn parse_pad(text: &str) -> Result<Pad, String> {
     let pad = text.parse().ok().and_then(Pad::from_value);
     pad.ok_or_else(|| "the padding must be 0 or -1".to_owned())
+}
+
+fn parse_set(name: &str) -> Result<&'static FeatureSet, String> {
+    let set = FeatureSet::ALL.into_iter().find(|set| set.name() == name);
+    set.ok_or_else(|| {
+        let names = FeatureSet::ALL.map(FeatureSet::name).join(" or ");
+        format!("the feature set must be {names}")
+    })
 }
 
 /// A file that was written.
@@ -262,7 +278,11 @@ impl Features {
             (Some(file), Some(out)) => self.write(file, out, format),
             // clap requires both, except with `--digest`.
             _ => Ok(format.print(&DigestReport {
-                feature_digest: FeatureSet::TPUGRAPHS.digest().to_string(),
+                feature_digest: self
+                    .digest
+                    .unwrap_or(FeatureSet::TPUGRAPHS)
+                    .digest()
+                    .to_string(),
             })?),
         }
     }

@@ -99,3 +99,20 @@ def test_a_lowered_function_is_the_module_that_jax_made_of_it():
     jax = pytest.importorskip("jax")
     lowered = jax.jit(lambda a, b: a @ b).lower(np.zeros((2, 3)), np.zeros((3, 4)))
     assert b"dot" in Graph.from_lowered(lowered).whole().hlo_module
+
+
+def test_a_space_of_parameters_has_an_empty_array_of_node_features():
+    """As the file of such a graph has it."""
+    empty = Graph.from_feature_set("gemm", np.zeros((1, 0)), config_columns=["m"])
+    assert empty.whole() == Graph.from_feature_set("gemm", config_columns=["m"]).whole()
+    with pytest.raises(GraphFileError, match=r"\[2, 0\]"):
+        Graph.from_feature_set("gemm", np.zeros((2, 0)), config_columns=["m"])
+
+
+def test_a_kernel_takes_its_operands():
+    arrays = ([63, 63], np.zeros((2, 140)), [])
+    graph = Graph.from_features(*arrays, task="tile", operands=[0, 2, 1, 0, 0, 0, 0])
+    assert list(graph.whole().features.operands) == [0, 2, 1, 0, 0, 0, 0]
+    assert list(Graph.from_features(*arrays, task="tile").whole().features.operands) == []
+    with pytest.raises(GraphFileError, match="operands has values"):
+        Graph.from_features(*arrays, task="tile", operands=[-1])

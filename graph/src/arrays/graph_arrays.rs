@@ -1,5 +1,6 @@
 use std::ops::Range;
 
+use super::OperandLists;
 use crate::{
     FEATURES, FeatureSet, GraphError, Limits, Pad, SequenceLengths, is_usually_configurable,
     opcode_name, pace,
@@ -16,6 +17,8 @@ pub struct GraphArrays {
     pub sequence_lengths: Option<Vec<SequenceLengths>>,
     /// `[m]` pairs (consumer, producer), sorted and without duplicates.
     pub edges: Vec<[u32; 2]>,
+    /// How instructions read their operands, if it is known; of kernels only.
+    pub operands: Option<OperandLists>,
 }
 
 impl GraphArrays {
@@ -54,7 +57,17 @@ impl GraphArrays {
             features,
             sequence_lengths,
             edges,
+            operands: None,
         })
+    }
+
+    /// Adds how instructions read their operands: the numbers of [`OperandLists`], which are not known if there are none.
+    pub fn with_operands(mut self, numbers: Vec<u32>) -> Result<Self, GraphError> {
+        if !numbers.is_empty() {
+            let nodes = self.opcodes.len();
+            self.operands = Some(OperandLists::parse(numbers, nodes, &self.edges)?);
+        }
+        Ok(self)
     }
 
     /// Checks the counts against the limits. Call it before arrays are copied.
@@ -131,7 +144,7 @@ const MAX_FEATURE: f32 = 9_223_372_036_854_775_808.0;
 const MAX_ELEMENTS: f64 = 9_223_372_036_854_775_808.0;
 
 /// Columns of the first six dimensions of a node.
-const DIMENSIONS: Range<usize> = 21..27;
+pub(crate) const DIMENSIONS: Range<usize> = 21..27;
 
 /// Columns that are 0 or 1: root, element types, stable.
 const FLAGS: [Range<usize>; 3] = [0..1, 2..21, 133..134];

@@ -1,8 +1,10 @@
 //! The arrays of a graph, and the checks that all of them pass.
 
 mod graph_arrays;
+mod operand_lists;
 
-pub use self::graph_arrays::GraphArrays;
 pub(crate) use self::graph_arrays::{
-    check_acyclic, check_ends, check_range, clear_signs_of_zeros, producers,
+    DIMENSIONS, check_acyclic, check_ends, check_range, clear_signs_of_zeros, producers,
 };
+pub(crate) use self::operand_lists::{InstructionLists, MAX_DIMENSIONS};
+pub use self::{graph_arrays::GraphArrays, operand_lists::OperandLists};

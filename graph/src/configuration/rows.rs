@@ -1,7 +1,7 @@
 use std::{borrow::Cow, hash::Hash};
 
 use super::distinct::Distinct;
-use crate::{Digest, Element, KernelTooLarge, Segment, SegmentedGraph};
+use crate::{Digest, Element, KernelTooLarge, LoopNest, Segment, SegmentedGraph};
 
 /// A pair of segment and local configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +89,9 @@ pub trait LocalConfigurations: Send + Sync {
     /// Appends the encoder input of a row, its segment padded to `nodes` nodes. Values of another element type stay as
     /// they are.
     fn write(&self, row: Row, segment: &Segment, nodes: usize, values: &mut ConfigValues);
+
+    /// Appends the columns of a row that follow from the loops of its kernel. Only tiles have any.
+    fn write_loops(&self, _row: Row, _loops: &LoopNest, _values: &mut ConfigValues) {}
 }
 
 /// The model input `config`: dense, row-major.

@@ -2,8 +2,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use super::prune::{PrunedGraph, prune};
 use crate::{
-    Digest, FEATURES, FusionProgram, Graph, KernelTooLarge, Pad, Scope, Segment, SequenceLengths,
-    Task,
+    Digest, FEATURES, FusionProgram, Graph, KernelTooLarge, LoopNest, Pad, Scope, Segment,
+    SequenceLengths, Task,
     arrays::producers,
     fusion::{KernelMemory, KnownKernel, KnownKernels},
     pace,
@@ -30,6 +30,8 @@ pub struct SegmentedGraph {
     pub segments: Vec<Segment>,
     /// Places where segments occur, by first node.
     pub occurrences: Vec<Occurrence>,
+    /// The loops of a kernel.
+    pub loops: Option<LoopNest>,
     /// Sizes.
     pub summary: Summary,
     kernels: Arc<KnownKernels>,
@@ -71,7 +73,10 @@ impl SegmentedGraph {
             // A kernel is one piece, connected or not.
             Scope::Kernel => vec![(0..).take(pruned.nodes.len()).collect()],
         };
-        let mut cutter = Cutter::new(graph, &pruned);
+        // The loops of a kernel follow from all of it, and from how its instructions read their operands.
+        let is_apart = pruned.nodes.len() > max_segment_nodes || graph.operands().is_some();
+        let kernel = uncut.loops.as_ref().filter(|_| is_apart);
+        let mut cutter = Cutter::new(graph, &pruned, kernel.map(|_| uncut.hash));
         let runs = pieces
             .iter()
             .flat_map(|piece| piece.chunks(max_segment_nodes));
@@ -121,6 +126,7 @@ impl SegmentedGraph {
             configurable: graph.configurable().to_vec(),
             segments: Vec::new(),
             occurrences: Vec::new(),
+            loops: graph.loops(),
             summary: Summary {
                 nodes: graph.len(),
                 edges: graph.edges().len(),
@@ -187,6 +193,7 @@ impl SegmentedGraph {
         size_of::<Self>()
             + self.whole.bytes()
             + size_of_val(&*self.configurable)
+            + self.loops.as_ref().map_or(0, LoopNest::bytes)
             + self.segments.iter().map(segment).sum::<usize>()
             + self.occurrences.iter().map(occurrence).sum::<usize>()
     }
@@ -208,6 +215,8 @@ pub struct Occurrence {
 struct Cutter<'a> {
     graph: &'a Graph,
     pruned: &'a PrunedGraph,
+    /// The hash of a kernel whose loops do not follow from a segment.
+    kernel: Option<Digest>,
     slot_of_node: HashMap<u32, usize>,
     /// For each position in the pruned graph, its position in its piece; `u16::MAX` outside the current one.
     local: Vec<u16>,
@@ -218,10 +227,11 @@ struct Cutter<'a> {
 const OUTSIDE: u16 = u16::MAX;
 
 impl<'a> Cutter<'a> {
-    pub(super) fn new(graph: &'a Graph, pruned: &'a PrunedGraph) -> Self {
+    pub(super) fn new(graph: &'a Graph, pruned: &'a PrunedGraph, kernel: Option<Digest>) -> Self {
         Self {
             graph,
             pruned,
+            kernel,
             slot_of_node: graph.configurable().iter().copied().zip(0..).collect(),
             local: vec![OUTSIDE; pruned.nodes.len()],
             segments: Vec::new(),
@@ -290,7 +300,7 @@ impl<'a> Cutter<'a> {
             edges,
             configurable,
         };
-        segment.digest = segment.compute_digest();
+        segment.digest = segment.compute_digest(self.kernel);
         segment
     }
 }

@@ -256,6 +256,15 @@ pub enum GraphError {
         /// Expected number of values.
         expected: usize,
     },
+    /// Lists of operands that do not fit the graph.
+    #[error(
+        "value {place} of operands does not fit the nodes and edges; send operands as `hlorank graph features` writes them, or \
+         leave them out"
+    )]
+    Operands {
+        /// Position in the array.
+        place: usize,
+    },
     /// A feature that is not a finite number.
     #[error("feature {column} of node {node} is not a finite number")]
     FeatureNotFinite {

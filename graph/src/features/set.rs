@@ -1,3 +1,4 @@
+use super::LOOP_COLUMNS;
 use crate::{Digest, opcode};
 
 /// Number of features of a node in [`FeatureSet::TPUGRAPHS`].
@@ -15,6 +16,8 @@ pub struct FeatureSet {
     version: u32,
     node_columns: Columns,
     configuration_columns: Columns,
+    /// Columns of a tile that follow from the loops of its kernel, by group; empty if a model does not take them.
+    loop_columns: &'static [(&'static str, &'static [&'static str])],
     opcodes: &'static [&'static str],
 }
 
@@ -25,11 +28,19 @@ impl FeatureSet {
         version: 1,
         node_columns: &NODE_COLUMNS,
         configuration_columns: &CONFIGURATION_COLUMNS,
+        loop_columns: &[],
         opcodes: &opcode::NAMES,
     };
 
+    /// The same, and for each tile the [columns of loops](LOOP_COLUMNS) behind its 24 features.
+    pub const LOOPS: &'static Self = &Self {
+        name: "tpugraphs-140-loops",
+        loop_columns: &LOOP_COLUMNS,
+        ..*Self::TPUGRAPHS
+    };
+
     /// Every feature set that this crate knows.
-    const ALL: [&'static Self; 1] = [Self::TPUGRAPHS];
+    pub const ALL: [&'static Self; 2] = [Self::TPUGRAPHS, Self::LOOPS];
 
     /// Returns the feature set with this digest, which the manifest of a model holds.
     pub fn by_digest(digest: Digest) -> Option<&'static Self> {
@@ -57,6 +68,11 @@ impl FeatureSet {
         self.node_columns
     }
 
+    /// Returns whether the set has the columns of loops.
+    pub const fn has_loops(&self) -> bool {
+        !self.loop_columns.is_empty()
+    }
+
     /// Returns the opcode table: the opcode at position `i` has id `i + 1`, and every other opcode has id 0.
     pub const fn opcodes(&self) -> &'static [&'static str] {
         self.opcodes
@@ -68,6 +84,11 @@ impl FeatureSet {
         hasher.update(format!("hlorank-features {}\n", self.version).as_bytes());
         for (name, width) in self.node_columns.iter().chain(self.configuration_columns) {
             hasher.update(format!("{name} {width}\n").as_bytes());
+        }
+        for (group, names) in self.loop_columns {
+            for name in *names {
+                hasher.update(format!("{group}.{name}\n").as_bytes());
+            }
         }
         for name in self.opcodes {
             hasher.update(format!("{name}\n").as_bytes());

@@ -120,7 +120,7 @@ impl Kernel {
         }
         let mut segment = nodes.segment;
         segment.edges = edges(graph, self, &called);
-        segment.digest = segment.compute_digest();
+        segment.digest = segment.compute_digest(None);
         segment
     }
 }

@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use super::feature_graph::FeatureGraph;
 use crate::{
-    Digest, FEATURES, FusionProgram, GraphArrays, GraphError, Pad, Scope, SequenceLengths, Task,
+    Digest, FEATURES, FusionProgram, GraphArrays, GraphError, LoopNest, OperandLists, Pad, Scope,
+    SequenceLengths, Task,
     arrays::{check_acyclic, check_ends, check_range},
     hash::CanonicalForm,
 };
@@ -72,6 +73,10 @@ impl Graph {
         check_ends(arrays.opcodes.len(), &arrays.edges)?;
         check_acyclic(arrays.opcodes.len(), &arrays.edges)?;
         check_configurable(task, arrays.opcodes.len(), &configurable)?;
+        // Tiles alone are described by the loops of their kernel.
+        arrays
+            .operands
+            .take_if(|_| task.kind().scope != Scope::Kernel);
         // The arrays were grown node by node, and the graph may stay in a cache.
         arrays.shrink_to_fit();
         Ok(Self {
@@ -171,6 +176,17 @@ impl Graph {
         self.arrays()?.sequence_lengths.as_deref()
     }
 
+    /// Returns how the instructions of a kernel read their operands, if it is known.
+    pub fn operands(&self) -> Option<&OperandLists> {
+        self.arrays()?.operands.as_ref()
+    }
+
+    /// Follows the loops of a kernel; `None` for other graphs.
+    pub fn loops(&self) -> Option<LoopNest> {
+        let is_kernel = self.task.kind().scope == Scope::Kernel;
+        self.arrays().filter(|_| is_kernel).map(LoopNest::new)
+    }
+
     /// Returns the `[n, columns]` features padded with `pad`; `None` for [`Pad::MinusOne`] if the lengths are not known.
     pub fn features(&self, pad: Pad) -> Option<Vec<f32>> {
         let mut features = self.raw_features().to_vec();
@@ -207,6 +223,9 @@ impl Graph {
         self.opcodes().len()
             + size_of_val(self.raw_features())
             + lengths
+            + self
+                .operands()
+                .map_or(0, |operands| size_of_val(operands.numbers()))
             + size_of_val(self.edges())
             + size_of_val(self.configurable())
             + self.program().map_or(0, FusionProgram::bytes)
@@ -239,6 +258,11 @@ impl Graph {
         form.numbers(self.configurable.iter().copied());
         if let Some(program) = self.program() {
             program.write(&mut form);
+        }
+        if let Some(operands) = self.operands() {
+            form.bytes(b"operands");
+            form.count(operands.numbers().len());
+            form.numbers(operands.numbers().iter().copied());
         }
         form.digest()
     }

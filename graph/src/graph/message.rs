@@ -66,6 +66,9 @@ impl Graph {
             node_feat: features.into(),
             edge_index: self.edges().as_flattened().to_vec(),
             pad_value,
+            operands: self
+                .operands()
+                .map_or_else(Vec::new, |operands| operands.numbers().to_vec()),
         }
     }
 }
@@ -86,7 +89,8 @@ impl GraphArrays {
             read_edges("edge_index", &features.edge_index)?,
             pad,
             limits,
-        )
+        )?
+        .with_operands(features.operands.clone())
     }
 }
 
@@ -190,6 +194,9 @@ impl HloModule<'_> {
             Scope::Program => Some(FusionProgram::new(self)?),
             Scope::Kernel | Scope::Nodes | Scope::EveryNode => None,
         };
+        if task.kind().scope == Scope::Kernel {
+            self.arrays.operands = self.operand_lists();
+        }
         let arrays = std::mem::take(&mut self.arrays);
         match program {
             Some(program) => Graph::of_program(arrays, program),

@@ -6,7 +6,7 @@ use super::{
     builder::{Computations, ModuleBuilder, invalid_computation},
     nodes::Nodes,
 };
-use crate::{GraphArrays, GraphError, ModuleFault, pace};
+use crate::{GraphArrays, GraphError, ModuleFault, OperandLists, pace};
 
 /// A featurized HLO module.
 #[derive(Debug)]
@@ -54,6 +54,28 @@ impl HloModule<'_> {
     /// Reads name, opcode and shape of a node again; `None` if there is no such node.
     pub(crate) fn head(&self, node: u32) -> Option<HloInstructionProto> {
         self.nodes.origins.get(node as usize)?.instruction()
+    }
+
+    /// Returns how the instructions of the entry computation read their operands; `None` if the module names no entry, as a list
+    /// of values does not.
+    pub(crate) fn operand_lists(&self) -> Option<OperandLists> {
+        let entry = self.computations.entry()?;
+        let root = *self.nodes_by_id.get(&entry.root_id)? as usize;
+        let is_inside = |node: usize| entry.nodes.contains(&node);
+        let mut instructions = Vec::with_capacity(entry.nodes.len());
+        for node in pace::in_steps(pace::STEPS, entry.nodes.clone()) {
+            let ids = self.nodes.operands(node).iter();
+            let operands: Option<Vec<u32>> =
+                ids.map(|id| self.nodes_by_id.get(id).copied()).collect();
+            let operands = operands?;
+            if !operands.iter().all(|&operand| is_inside(operand as usize)) {
+                return None;
+            }
+            let dimensions = self.nodes.dimensions.get(&node);
+            instructions.push((operands, dimensions.cloned().unwrap_or_default()));
+        }
+        let lists = OperandLists::new(entry.nodes.start, root, instructions.into_iter());
+        is_inside(root).then_some(lists)
     }
 
     /// Describes a node by reading its instruction again; `None` if there is no such node.

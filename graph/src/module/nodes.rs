@@ -1,10 +1,11 @@
-use std::{ops::Range, sync::Arc};
+use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use hlorank_proto::xla::{HloInstructionProto, ShapeProto};
 use prost::Message as _;
 
 use crate::{
     FEATURES, GraphArrays, SequenceLengths,
+    arrays::MAX_DIMENSIONS,
     features::featurize,
     opcode::{PARAMETER, opcode_id},
     syntax,
@@ -71,6 +72,8 @@ pub(crate) struct Nodes<'a> {
     references: Vec<i64>,
     /// Ends of the operands and of the callees of each instruction in `references`.
     ends: Vec<[usize; 2]>,
+    /// The further dimensions of dots and convolutions in [`OperandLists`](crate::OperandLists).
+    pub(super) dimensions: HashMap<usize, Vec<u32>>,
 }
 
 impl<'a> Nodes<'a> {
@@ -97,6 +100,9 @@ impl<'a> Nodes<'a> {
         let rank = shape.map_or(0, |shape| shape.dimensions.len());
         self.ranks.push(u32::try_from(rank).unwrap_or(u32::MAX));
         self.origins.push(origin);
+        if let Some(dimensions) = further_dimensions(instruction) {
+            self.dimensions.insert(self.ends.len(), dimensions);
+        }
         self.refer(
             &instruction.operand_ids,
             &instruction.called_computation_ids,
@@ -165,6 +171,35 @@ impl<'a> Nodes<'a> {
             features: std::mem::take(&mut self.features),
             sequence_lengths: Some(std::mem::take(&mut self.lengths)),
             edges: Vec::new(),
+            operands: None,
         }
     }
+}
+
+/// Returns the dimensions of a dot or a convolution that features lack; `None` for other instructions, and if one of them is
+/// beyond the sixth.
+fn further_dimensions(instruction: &HloInstructionProto) -> Option<Vec<u32>> {
+    let mut dimensions = Vec::new();
+    if let Some(numbers) = &instruction.dot_dimension_numbers {
+        for list in [
+            &numbers.lhs_contracting_dimensions,
+            &numbers.rhs_contracting_dimensions,
+            &numbers.lhs_batch_dimensions,
+            &numbers.rhs_batch_dimensions,
+        ] {
+            dimensions.push(i64::try_from(list.len()).ok()?);
+            dimensions.extend(list);
+        }
+    } else if let Some(numbers) = &instruction.convolution_dimension_numbers {
+        dimensions.extend(&numbers.output_spatial_dimensions);
+    }
+    let is_possible = |dimension: &i64| (0..=6).contains(dimension);
+    if dimensions.is_empty()
+        || dimensions.len() > MAX_DIMENSIONS
+        || !dimensions.iter().all(is_possible)
+    {
+        return None;
+    }
+    let dimensions = dimensions.into_iter().map(u32::try_from);
+    dimensions.collect::<Result<_, _>>().ok()
 }

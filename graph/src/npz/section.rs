@@ -3,7 +3,7 @@ use std::path::Path;
 use super::npy::Arrays;
 use crate::{
     Configurations, FEATURES, FeatureGraph, FileError, FileKind, Graph, GraphArrays, GraphError,
-    GraphSource, HloModule, Limits, MeasuredGraph, Measurements, Pad, Scope, Task,
+    GraphSource, HloModule, Limits, MeasuredGraph, Measurements, OperandLists, Pad, Scope, Task,
     configuration::read_feature_rows, recognize::name_of_zip,
 };
 
@@ -15,6 +15,9 @@ const MAX_GOLDEN_MODULE: usize = 8 << 20;
 
 /// Name of the array of a graph of a feature set: the bytes of the set's name.
 pub(super) const FEATURE_SET: &str = "feature_set";
+
+/// Name of the array of [`OperandLists`](crate::OperandLists).
+pub(super) const OPERANDS: &str = "operands";
 
 /// Maximum number of bytes of that array that are read.
 const MAX_SET_NAME: usize = 1 << 10;
@@ -134,7 +137,14 @@ impl<'a> Section<'a> {
         let edges = self.edges()?;
         // The format does not say how sequences are padded, but the values show it.
         let pad = Pad::of_features(&features);
+        let operands = if self.arrays.has(OPERANDS) {
+            let most = OperandLists::max_numbers(self.limits);
+            self.arrays.integers(OPERANDS, most)?
+        } else {
+            Vec::new()
+        };
         let arrays = GraphArrays::from_features(opcodes, features, edges, pad, self.limits);
+        let arrays = arrays.and_then(|arrays| arrays.with_operands(operands));
         arrays.map_err(|error| self.graph_error(error))
     }
 

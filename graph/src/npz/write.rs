@@ -7,10 +7,10 @@ use flate2::{Compression, write::DeflateEncoder};
 use npyz::{AutoSerialize, WriteOptions, WriterBuilder, npz::file_name_from_array_name};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
-use super::section::{EXPORTED, FEATURE_SET, MODULE};
+use super::section::{EXPORTED, FEATURE_SET, MODULE, OPERANDS};
 use crate::{
-    Configurations, FeatureGraph, FileError, Graph, GraphSource, MeasuredGraph, OutputFile, Pad,
-    Scope, SegmentedGraph, prune, recognize::most_unpacked,
+    Configurations, FeatureGraph, FileError, Graph, GraphSource, LOOP_FEATURES, MeasuredGraph,
+    OutputFile, Pad, Scope, SegmentedGraph, pace, prune, recognize::most_unpacked,
 };
 
 /// A writer of the npz file that training reads: the arrays of spec §7 and those of the pruned graph and its
@@ -21,6 +21,7 @@ use crate::{
 /// | `pruned_node_ids` | i64 `[k]` | nodes kept, ascending |
 /// | `pruned_edge_index` | i64 `[e, 2]` | edges kept, as positions in `pruned_node_ids` |
 /// | `pruned_segment` | i64 `[k]` | segment of each node kept |
+/// | `config_loops` | f32 `[configurations, 198]` | columns of tiles, which readers compute again |
 ///
 /// The file of a graph of a feature set has the arrays of its measured files instead.
 pub struct FeatureFile<'a> {
@@ -110,6 +111,14 @@ impl<'a> FeatureFile<'a> {
         self.array("node_feat", &[nodes, graph.columns()], features)?;
         self.array("node_opcode", &[nodes], graph.opcodes().iter().copied())?;
         self.array("edge_index", &[edges.len(), 2], pairs(edges))?;
+        if let Some(operands) = graph.operands() {
+            let numbers = operands.numbers();
+            self.array(
+                OPERANDS,
+                &[numbers.len()],
+                numbers.iter().copied().map(i64::from),
+            )?;
+        }
         // Features alone do not say which nodes of a program fit into one kernel.
         if let (Some(_), GraphSource::HloModule(module)) = (graph.program(), &measured.source) {
             self.array(MODULE, &[module.len()], module.iter().copied())?;
@@ -172,7 +181,15 @@ impl<'a> FeatureFile<'a> {
             Scope::EveryNode => vec![configs, slots, row / slots],
         };
         let rows = (0..configs).flat_map(|config| batch.feature_row(config));
-        self.array(kind.array, &shape, rows)
+        self.array(kind.array, &shape, rows)?;
+        let Some(loops) = graph.loops() else {
+            return Ok(());
+        };
+        let mut columns = Vec::with_capacity(configs * LOOP_FEATURES);
+        for config in pace::in_steps(64, 0..configs) {
+            loops.write(&batch.feature_row(config), &mut columns);
+        }
+        self.array("config_loops", &[configs, LOOP_FEATURES], columns)
     }
 
     fn array<T: AutoSerialize>(

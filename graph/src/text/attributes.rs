@@ -256,6 +256,7 @@ pub(super) fn dimension_labels(
         kernel_spatial_dimensions: spatial(kernel),
         output_batch_dimension: dimension_of(output, 'b'),
         output_feature_dimension: dimension_of(output, 'f'),
+        output_spatial_dimensions: spatial(output),
     })
 }
 

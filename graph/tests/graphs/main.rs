@@ -6,4 +6,5 @@ mod canonical_form;
 mod configurations;
 pub mod forms;
 mod fusion;
+mod loops;
 mod recognized;

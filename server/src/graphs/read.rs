@@ -59,6 +59,7 @@ fn source_of(
     graph.check_range()?;
     warnings.extend(unusual_nodes(graph));
     warnings.extend(optimized_module(graph));
+    warnings.extend(guessed_loops(graph));
     Ok(Source {
         graph: Arc::new(SegmentedGraph::new(graph)),
         nodes,
@@ -122,6 +123,18 @@ fn unusual_nodes(graph: &Graph) -> Option<Warning> {
     (graph.task() == Task::Layout && count > 0).then(|| Warning {
         reason: "UNUSUAL_CONFIGURABLE_NODES",
         message: format!("{count} configurable nodes are neither convolution, dot nor reshape"),
+    })
+}
+
+/// Warns about the arrays of a kernel that lack what models read its loops from.
+fn guessed_loops(graph: &Graph) -> Option<Warning> {
+    let is_guessed = graph.task() == Task::Tile && graph.operands().is_none();
+    is_guessed.then(|| Warning {
+        reason: "LOOPS_GUESSED",
+        message: "the arrays lack `operands`, so models that read the loops of a kernel guess the operands of each instruction \
+                  and the dimensions of dots by equal sizes, and may rank less well; send the module, or arrays that `hlorank \
+                  graph features` writes"
+            .to_owned(),
     })
 }
 

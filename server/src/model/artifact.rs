@@ -43,6 +43,8 @@ pub struct ModelFacts {
     pub task: Task,
     /// The value that pads the sequence features.
     pub pad: Pad,
+    /// Whether it takes the columns of loops behind the features of a tile.
+    pub has_loops: bool,
 }
 
 const GOLDEN: &str = "golden.npz";
@@ -138,6 +140,7 @@ impl Artifact {
             digest: self.digest,
             task: self.manifest.task,
             pad: self.manifest.pad,
+            has_loops: self.manifest.features.has_loops(),
         }
     }
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use hlorank_graph::{Digest, FeatureSet, NamedFeatureSet};
+use hlorank_graph::{Digest, FeatureSet, LOOP_FEATURES, NamedFeatureSet, Task};
 
 /// The features that a model takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,17 @@ impl ModelFeatures {
             Self::Instructions(set) => set.node_features(),
             Self::Named(set) => set.node_features().len(),
         }
+    }
+
+    /// Whether each tile has the columns of its kernel's loops.
+    pub fn has_loops(&self) -> bool {
+        matches!(self, Self::Instructions(set) if set.has_loops())
+    }
+
+    /// Number of values of a configuration in each of its rows, as the model takes them.
+    pub(super) fn config_width(&self, task: Task) -> usize {
+        let loops = if self.has_loops() { LOOP_FEATURES } else { 0 };
+        self.config_features().unwrap_or(task.kind().width + loops)
     }
 
     /// Number of features of a configuration in each of its rows, if the manifest names the set.

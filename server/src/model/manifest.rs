@@ -120,7 +120,7 @@ impl Manifest {
             "graph" => ModelKind::WholeGraph(WholeGraphSettings::read(&fields, task)?),
             _ => return Err(fields.refused("kind", "segment or graph")),
         };
-        let (features, pad) = read_features(&fields, task)?;
+        let (features, pad) = read_features(&fields, task, &kind)?;
         let unit = fields.optional("unit", "seconds, or not set", |unit| {
             (unit == "seconds").then_some(ScoreUnit::Seconds)
         })?;
@@ -192,7 +192,11 @@ impl Manifest {
 
 /// Reads the features of a model: the name and the columns of a set for `feature-set`, and the padding of sequences for all
 /// other tasks.
-fn read_features(fields: &Fields, task: Task) -> Result<(ModelFeatures, Pad), Rejection> {
+fn read_features(
+    fields: &Fields,
+    task: Task,
+    kind: &ModelKind,
+) -> Result<(ModelFeatures, Pad), Rejection> {
     let written = fields.text("feature_digest")?;
     let found = Digest::from_hex(&written);
     let mismatch = |expected: Digest| {
@@ -210,7 +214,10 @@ fn read_features(fields: &Fields, task: Task) -> Result<(ModelFeatures, Pad), Re
         let pad = fields.required("pad_value", "0 or -1", |pad| {
             Pad::from_value(i32::try_from(pad.as_i64()?).ok()?)
         })?;
+        // The columns of loops are those of tiles, and are written for each row of a segment model.
+        let takes_loops = task == Task::Tile && matches!(kind, ModelKind::Segment(_));
         let set = found.and_then(FeatureSet::by_digest);
+        let set = set.filter(|set| takes_loops || !set.has_loops());
         let set = set.ok_or_else(|| mismatch(FeatureSet::TPUGRAPHS.digest()))?;
         return Ok((ModelFeatures::Instructions(set), pad));
     }

@@ -234,11 +234,11 @@ pub(super) fn config_outlet(task: Task, features: &ModelFeatures) -> Option<Outl
         graph::Element::Float32 => Element::Float32,
         graph::Element::Int64 => Element::Int64,
     };
+    let width = Some(features.config_width(task));
     let shape = match kind.scope {
-        Scope::Kernel => vec![None, Some(kind.width)],
-        Scope::Nodes => vec![None, None, Some(kind.width)],
+        Scope::Kernel => vec![None, width],
+        Scope::Nodes | Scope::EveryNode => vec![None, None, width],
         Scope::Program => return None,
-        Scope::EveryNode => vec![None, None, features.config_features()],
     };
     Some(outlet("config", element, &shape))
 }

@@ -40,7 +40,7 @@ describe! { GraphError:
     Cycle => GRAPH_CYCLE,
     TensorTooLarge => TENSOR_TOO_LARGE,
     UnknownConfigurableNode | DuplicateConfigurableNode | ConfigurableKernel => CONFIGURABLE_NODES_INVALID,
-    ArrayLength | FeatureNotFinite | FeatureTooLarge | NodeFeatures | ColumnNames | WrongColumns => FEATURES_INVALID,
+    ArrayLength | Operands | FeatureNotFinite | FeatureTooLarge | NodeFeatures | ColumnNames | WrongColumns => FEATURES_INVALID,
     ReversedEdge | FeatureImpossible | PadValue => FEATURES_INVALID,
 }
 

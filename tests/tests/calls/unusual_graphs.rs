@@ -1,7 +1,7 @@
 //! Graphs that are unusual but valid: the largest numbers, opcodes that the table does not know, modules after optimization.
 
 use hlorank_graph::is_made_by_optimization;
-use hlorank_proto::v1::Task as WireTask;
+use hlorank_proto::v1::{Task as WireTask, Warning};
 use hlorank_tests::prelude::*;
 
 fn features(nodes: usize) -> GraphFeatures {
@@ -114,8 +114,15 @@ const WARNING: &str = "OPTIMIZED_MODULE";
 /// Programs, each before and after XLA:CPU's optimization.
 const PROGRAMS: [&str; 3] = ["cnn_train", "control_flow_mix", "mlp_train"];
 
-/// Returns the warnings of this kind for a graph whose layouts or tiles are chosen.
+/// Returns the warnings about modules after optimization.
 async fn warnings(server: &TestServer, graph: Graph, task: WireTask) -> Vec<String> {
+    let warnings = all_warnings(server, graph, task).await.into_iter();
+    let warnings = warnings.filter(|warning| warning.reason == WARNING);
+    warnings.map(|warning| warning.message).collect()
+}
+
+/// Returns the warnings for a graph whose layouts or tiles are chosen.
+async fn all_warnings(server: &TestServer, graph: Graph, task: WireTask) -> Vec<Warning> {
     let graph = Some(Graph {
         task: task.into(),
         ..graph
@@ -127,11 +134,7 @@ async fn warnings(server: &TestServer, graph: Graph, task: WireTask) -> Vec<Stri
         .await
         .unwrap()
         .into_inner();
-    let warnings = answer
-        .warnings
-        .into_iter()
-        .filter(|warning| warning.reason == WARNING);
-    warnings.map(|warning| warning.message).collect()
+    answer.warnings
 }
 
 fn text(name: &str) -> Graph {
@@ -156,6 +159,24 @@ async fn a_dump_after_optimization_has_a_warning_that_says_how_to_dump_before_it
             assert_eq!(found.len(), 1, "{program}: {found:?}");
             says!(found[0], "before_optimizations.txt");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_kernel_sent_as_arrays_without_operands_has_a_warning_that_its_loops_are_guessed() {
+    let server = TestServer::start().await;
+    // One node, which is the root and has neither operands nor further dimensions.
+    for (operands, reasons) in [(vec![], &["LOOPS_GUESSED"][..]), (vec![0, 1, 0, 0, 0], &[])] {
+        let graph = graph_of(Source::Features(GraphFeatures {
+            operands,
+            ..features(1)
+        }));
+        let found = all_warnings(&server, graph, WireTask::Tile).await;
+        let found: Vec<_> = found
+            .iter()
+            .map(|warning| warning.reason.as_str())
+            .collect();
+        assert_eq!(found, reasons);
     }
 }
 

@@ -34,9 +34,9 @@ class FeatureSet:
 
 
 def feature_message(
-    node_opcode: np.ndarray, node_feat: np.ndarray, edge_index: np.ndarray
+    node_opcode: np.ndarray, node_feat: np.ndarray, edge_index: np.ndarray, operands: np.ndarray
 ) -> GraphFeatures:
-    """Returns ``GraphFeatures`` of opcodes [n], features [n, 140] and edges [m, 2].
+    """Returns ``GraphFeatures`` of opcodes [n], features [n, 140], edges [m, 2] and operands [k].
 
     Raises:
         GraphFileError: if a shape differs or a value is out of range.
@@ -55,6 +55,7 @@ def feature_message(
         node_feat=features.tobytes(),
         edge_index=edges.ravel().tolist(),
         pad_value=_pad_value(features),
+        operands=_within("operands", operands.ravel(), 1 << 32).tolist(),
     )
 
 
@@ -87,7 +88,8 @@ def feature_graph_message(
     """
     axes = ("node", "column")
     features = np.zeros((1, 0), "<f4")
-    if node_features is not None:
+    # A file of such a graph has an array of this shape.
+    if node_features is not None and np.shape(node_features) != features.shape:
         features = finite_floats(node_features, "node_features", axes, GraphFileError)
     nodes, columns = features.shape
     names = feature_set.node_features

@@ -107,15 +107,18 @@ class Graph:
         *,
         task: Task,
         configurable_nodes: Iterable[int] = (),
+        operands: ArrayLike = (),
     ) -> "Graph":
         """Takes TpuGraphs' arrays.
 
-        They are opcodes [n], features [n, 140] and edges [m, 2] of (consumer, producer).
+        They are opcodes [n], features [n, 140] and edges [m, 2] of (consumer, producer), and for a
+        kernel the ``operands`` [k] that ``hlorank graph features`` writes.
         """
         features = feature_message(
             _numbers_of(node_opcode, "node_opcode"),
             _numbers_of(node_feat, "node_feat"),
             _numbers_of(edge_index, "edge_index"),
+            _numbers_of(operands, "operands"),
         )
         return cls(
             GraphMessage(

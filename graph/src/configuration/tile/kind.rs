@@ -4,7 +4,7 @@ use hlorank_proto::v1::config_batch::Configs;
 
 use super::batch::{TILE_FEATURES, TileBatch, TileConfiguration};
 use crate::{
-    ConfigurationError, Graph, Limits, Segment, SegmentedGraph, Task,
+    ConfigurationError, Graph, Limits, LoopNest, Segment, SegmentedGraph, Task,
     configuration::{
         batch::{Batch, FeatureRows, ReadBatch, joined, malformed, number},
         checks::to_u32,
@@ -220,6 +220,12 @@ impl LocalConfigurations for LocalTiles {
     fn write(&self, row: Row, _: &Segment, _: usize, values: &mut ConfigValues) {
         if let Some(values) = values.float32() {
             values.extend_from_slice(&self.0[row.local]);
+        }
+    }
+
+    fn write_loops(&self, row: Row, loops: &LoopNest, values: &mut ConfigValues) {
+        if let Some(values) = values.float32() {
+            loops.write(&self.0[row.local], values);
         }
     }
 }

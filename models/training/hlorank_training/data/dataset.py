@@ -22,7 +22,8 @@ class Segment:
     operands: np.ndarray
     """f32 [n, n]: 1 where the row consumes the column"""
     local: np.ndarray
-    """Distinct local configurations: i64 [u, n, 18] for layouts, f32 [u, 24] for tiles."""
+    """Distinct local configurations: i64 [u, n, 18] for layouts, f32 [u, 24] for tiles, or [u, 222]
+    with the columns of loops."""
     choice: np.ndarray
     """i64 [c]: index of each configuration's local configuration"""
 
@@ -55,6 +56,19 @@ def read_graph(path: Path, name: str) -> Graph:
     with np.load(path) as arrays:
         data = {key: arrays[key] for key in arrays.files}
     return Graph(name, _segments(data), data["config_runtime"], default_runtime(data))
+
+
+def read_graph_with_loops(path: Path, name: str) -> Graph:
+    """Reads a graph as ``read_graph`` does; tiles have the columns of loops behind their own."""
+    graph = read_graph(path, name)
+    with np.load(path) as arrays:
+        loops = arrays["config_loops"]
+    return replace(graph, segments=tuple(_with_loops(s, loops) for s in graph.segments))
+
+
+def _with_loops(segment: Segment, loops: np.ndarray) -> Segment:
+    _, first = np.unique(segment.choice, return_index=True)
+    return replace(segment, local=np.concatenate([segment.local, loops[first]], 1))
 
 
 def default_runtime(data: Mapping[str, np.ndarray]) -> int | None:

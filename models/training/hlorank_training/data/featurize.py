@@ -94,9 +94,14 @@ PAD_VALUE = 0
 """Value of the places of list columns that a list does not fill, as in TpuGraphs."""
 
 
-def feature_digest(hlorank: Path) -> str:
-    """Returns the digest of the featurizer's definition, 64 hex digits."""
-    digest = run(hlorank, "graph", "features", "--digest").strip()
+TPUGRAPHS = "tpugraphs-140"
+WITH_LOOPS = "tpugraphs-140-loops"
+"""Names of feature sets; the second has the columns of a tile's loops too."""
+
+
+def feature_digest(hlorank: Path, feature_set: str = TPUGRAPHS) -> str:
+    """Returns the digest of the definition of a feature set, 64 hex digits."""
+    digest = run(hlorank, "graph", "features", "--digest", feature_set).strip()
     if len(digest) != 64:
         raise RuntimeError(f"'{hlorank.name}' printed '{digest[:80]}', expected a feature digest")
     return digest

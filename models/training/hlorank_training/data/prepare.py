@@ -10,6 +10,7 @@ from hlorank_training.data.featurize import (
     FEATURES_FOLDER,
     PAD_VALUE,
     PARTS,
+    TPUGRAPHS,
     Source,
     feature_digest,
     featurize,
@@ -58,6 +59,8 @@ class Form:
     """Reads the arrays that ``hlorank graph features`` wrote; takes the path and a name."""
     pad_value: int = PAD_VALUE
     """Value of the places of list columns that a list does not fill."""
+    feature_set: str = TPUGRAPHS
+    """Name of the feature set, whose digest a manifest has."""
 
 
 SEGMENTS = Form()
@@ -88,7 +91,7 @@ def prepare(task: str, data: Path, hlorank: Path, form: Form = SEGMENTS) -> Prep
     Features are kept in a folder for each featurizer and pad value, named by the featurizer's
     digest.
     """
-    digest = feature_digest(hlorank)
+    digest = feature_digest(hlorank, form.feature_set)
     usable = [s for s in sources(data, hlorank) if _agrees(s, MIN_AGREEMENT)]
     base = data.parent if data.is_file() else data
     padding = "" if form.pad_value == PAD_VALUE else f"_pad{form.pad_value}"

@@ -8,7 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hlorank_training.data.dataset import Graph
+from hlorank_training.data.dataset import Graph, read_graph_with_loops
+from hlorank_training.data.featurize import WITH_LOOPS
+from hlorank_training.data.prepare import Form
 from hlorank_training.models.architecture import Architecture, Preset
 from hlorank_training.models.graph_layers import (
     Attention,
@@ -21,9 +23,12 @@ from hlorank_training.models.graph_layers import (
     symmetric_log,
 )
 from hlorank_training.models.layout_part import AMOUNTS, LayoutPart, separate_entries
+from hlorank_training.models.loop_part import LOOP_CHANNELS, LoopPart
 from hlorank_training.models.segment_model import (
     FEATURES,
+    LOOP_FEATURES,
     OPCODES,
+    TILE_FEATURES,
     SegmentBatch,
     SegmentModel,
     SplitEncoder,
@@ -58,6 +63,8 @@ class ModelSettings:
     """The Transformer layer; without it the model is GraphSAGE alone."""
     vectors: bool = False
     """Tiles only: whether tiles have two levels, whose input bounds are vectors."""
+    loops: bool = False
+    """Tiles only: whether the columns of loops follow the features of a tile."""
 
 
 class Encoder(SplitEncoder):
@@ -85,6 +92,7 @@ class Encoder(SplitEncoder):
         self.around = nn.Linear(hidden, joined, bias=False)
         self.own = nn.Linear(hidden, joined)
         self.configuration = _configuration_part(settings)
+        self.loops = LoopPart(joined) if settings.loops else None
         self.tensors = ("nodes", *self.configuration.Tensors._fields)
         self.dense = nn.Linear(joined, joined)
         self.norm = RootMeanSquareNorm(joined)
@@ -99,7 +107,10 @@ class Encoder(SplitEncoder):
         """Computes the statistics of the standardization."""
         self.standardise.fit(node_rows(graphs))
         if self.settings.task == "tile":
-            self.configuration.fit(tile_rows(graphs))
+            tiles = tile_rows(graphs)
+            self.configuration.fit(tiles[:, :TILE_FEATURES])
+            if self.loops is not None:
+                self.loops.fit(tiles[:, TILE_FEATURES:])
 
     def of_segments(self, batch: SegmentBatch) -> tuple[Tensor, ...]:
         own = self.static(self.hide(self.standardise(batch.features)))
@@ -119,13 +130,21 @@ class Encoder(SplitEncoder):
 
     def of_rows(self, tensors: tuple[Tensor, ...], *configuration: Tensor) -> Tensor:
         nodes, *part = tensors
-        joined, weights = self.configuration(
-            self.configuration.Tensors(*part), nodes, *configuration
-        )
+        of_segments = self.configuration.Tensors(*part)
+        added = None
+        if self.settings.task == "layout":
+            joined, weights = self.configuration(of_segments, nodes, *configuration)
+        elif self.loops is None:
+            joined, weights = self.configuration(of_segments, nodes, *configuration, 0.0)
+        else:
+            tile, columns = configuration[0].split([TILE_FEATURES, LOOP_FEATURES], -1)
+            of_loops, added = self.loops(columns)
+            joined, weights = self.configuration(of_segments, nodes, tile, of_loops)
         h = torch.relu(joined)
         h = h + torch.relu(self.dense(h))
         parts = torch.relu(self.project(self.norm(h)))
-        return self._pool(parts.view(-1, nodes.shape[1], parts.shape[-1]), weights)
+        pooled = self._pool(parts.view(-1, nodes.shape[1], parts.shape[-1]), weights)
+        return pooled if added is None else torch.cat([pooled, added], -1)
 
     def configuration_inputs(self, config: Tensor) -> tuple[Tensor, ...]:
         return separate_entries(config) if self.settings.task == "layout" else (config,)
@@ -149,9 +168,8 @@ def _configuration_part(settings: ModelSettings) -> nn.Module:
 class Head(nn.Module):
     """Maps summed embeddings f32 [C, D] to scores f32 [C]."""
 
-    def __init__(self, settings: ModelSettings):
+    def __init__(self, width: int):
         super().__init__()
-        width = settings.embedding
         self.linear = nn.Linear(width, 1, bias=False)
         self.bent = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
 
@@ -165,9 +183,13 @@ class GraphSageTransformer(SegmentModel):
     def __init__(self, settings: ModelSettings):
         super().__init__()
         self.settings = settings
-        self.embedding = settings.embedding
+        self.embedding = settings.embedding + (LOOP_CHANNELS if settings.loops else 0)
         self.encoder = Encoder(settings)
-        self.head = Head(settings)
+        self.head = Head(self.embedding)
+
+    @classmethod
+    def form(cls, settings: ModelSettings) -> Form:
+        return Form(read_graph_with_loops, feature_set=WITH_LOOPS) if settings.loops else Form()
 
     @classmethod
     def for_graphs(cls, settings: ModelSettings, graphs: Sequence[Graph]) -> Self:
@@ -198,9 +220,9 @@ _PRESETS = (
     ),
     # Tiles differ by factors, and kernels are small, so that many fit into a step.
     Preset(
-        ModelSettings("tile", dropout=0.3, feature_dropout=0.2),
+        ModelSettings("tile", dropout=0.3, feature_dropout=0.2, loops=True),
         TrainSettings(
-            epochs=60,
+            epochs=40,
             learning_rate=2e-3,
             graphs_per_step=8,
             loss=LossSettings(noise=0.02, full_weight=0.2),

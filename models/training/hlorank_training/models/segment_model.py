@@ -16,6 +16,8 @@ from hlorank_training.models.graph_layers import rows_of
 OPCODES = 128
 FEATURES = 140
 TILE_FEATURES = 24
+LOOP_FEATURES = 198
+"""Columns of a tile's loops, behind its features."""
 _DIMENSIONS = slice(21, 27)
 """Feature columns of the output shape, the major dimension first."""
 
@@ -35,7 +37,7 @@ class SegmentBatch:
     segment: Tensor | None = None
     """i64 [B]: index of each row's segment"""
     config: Tensor | None = None
-    """i64 [B,N,18] for layouts, f32 [B,24] for tiles"""
+    """i64 [B,N,18] for layouts, f32 [B,24] for tiles, or [B,222] with the columns of loops"""
 
     def dimensions(self) -> Tensor:
         """Returns output shapes [S,N,6]; missing dimensions are 0."""
@@ -182,6 +184,6 @@ def node_rows(graphs: Sequence[Graph]) -> Tensor:
 
 
 def tile_rows(graphs: Sequence[Graph]) -> Tensor:
-    """Returns the raw tiles of all configurations: f32 [n,24]."""
+    """Returns the raw tiles of all configurations: f32 [n,24], or [n,222] with loops."""
     segments = [segment for graph in graphs for segment in graph.segments]
     return torch.from_numpy(np.concatenate([segment.local for segment in segments]))

@@ -166,12 +166,14 @@ class TilePart(nn.Module):
         _, of_whole = self._piece_weights()
         return shapes, _whole(shapes) @ of_whole.T + self.pieces.bias
 
-    def forward(self, shapes: Shapes, nodes: Tensor, config: Tensor) -> tuple[Tensor, Tensor]:
-        """Joins ``nodes`` [B,N,H] and the tiles [B,24] to [B*N,H]; adds amounts and 1, [B,3,N],
+    def forward(
+        self, shapes: Shapes, nodes: Tensor, config: Tensor, loops: Tensor | float
+    ) -> tuple[Tensor, Tensor]:
+        """Joins ``nodes`` [B,N,H], the tiles [B,24] and ``loops`` [B,H] to [B*N,H]; adds amounts and 1, [B,3,N],
         which are 0 at padding."""
         loop, pieces, piece = self.cuts(shapes, config)
         of_piece, _ = self._piece_weights()
-        given = (self._per_row(config, loop).unsqueeze(1) + nodes).flatten(0, 1)
+        given = ((self._per_row(config, loop) + loops).unsqueeze(1) + nodes).flatten(0, 1)
         joined = torch.addmm(given, pieces.flatten(0, 1), of_piece.T)
         amounts = self._amounts(loop[:, _STEPS : _STEPS + 1] - shapes.largest, piece)
         return joined, amounts * shapes.is_node

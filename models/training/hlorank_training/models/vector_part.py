@@ -70,11 +70,13 @@ class VectorTilePart(nn.Module):
         added = _whole(shapes) @ of_whole.T + self.pieces.bias
         return VectorShapes.of(batch, shapes), added
 
-    def forward(self, shapes: VectorShapes, nodes: Tensor, config: Tensor) -> tuple[Tensor, Tensor]:
-        """Joins ``nodes`` [B,N,H] and the tiles [B,24] to [B*N,H]; adds amounts and 1,
+    def forward(
+        self, shapes: VectorShapes, nodes: Tensor, config: Tensor, loops: Tensor | float
+    ) -> tuple[Tensor, Tensor]:
+        """Joins ``nodes`` [B,N,H], the tiles [B,24] and ``loops`` [B,H] to [B*N,H]; adds amounts and 1,
         [B,5,N], which are 0 at padding."""
         row, bounds, pieces, amounts = self.cuts(shapes, config)
-        given = self._per_row(row, bounds).unsqueeze(1) + nodes
+        given = (self._per_row(row, bounds) + loops).unsqueeze(1) + nodes
         of_pieces = self.pieces.weight @ self.cut_words / SCALE
         joined = torch.addmm(given.flatten(0, 1), pieces, of_pieces.T)
         return joined, self._amounts(row, amounts)

@@ -11,7 +11,6 @@ from hlorank_tune.measure.atomic_files import write_atomically, write_json
 from torch import nn
 
 from hlorank_training.data.batch import BUCKETS, make_batch
-from hlorank_training.data.dataset import read_graph
 from hlorank_training.models.segment_model import SegmentModel
 from hlorank_training.models.train import score_graph
 from hlorank_training.shipping.calibration import write_calibration
@@ -80,8 +79,10 @@ def write_segment_model(model: SegmentModel, folder: Path) -> Exported:
     files = write_onnx(model, folder)
     onnx_model = OnnxModel(folder)
 
+    read = model.form(model.settings).read
+
     def score(path: Path, chosen: np.ndarray) -> np.ndarray:
-        return onnx_model.score(make_batch([read_graph(path, path.stem)], [chosen]))
+        return onnx_model.score(make_batch([read(path, path.stem)], [chosen]))
 
     fields = {"embedding_size": model.embedding, "buckets": list(BUCKETS), "batch_dependent": False}
     return Exported(files, common_fields(model) | fields, score, GoldenRule())

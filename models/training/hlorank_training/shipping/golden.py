@@ -11,7 +11,7 @@ import numpy as np
 Score = Callable[[Path, np.ndarray], np.ndarray]
 """Scores f32 [c] of the configurations of a graph's file that these indices choose."""
 
-_GRAPH_KEYS = ("node_feat", "node_opcode", "edge_index", "node_config_ids")
+_GRAPH_KEYS = ("node_feat", "node_opcode", "edge_index", "operands", "node_config_ids")
 _CONFIGURATION_KEYS = ("node_config_feat", "config_feat")
 
 

@@ -13,6 +13,7 @@ from hlorank_training.data.batch import score as score_batch
 from hlorank_training.models.layout_part import SLOTS
 from hlorank_training.models.segment_model import (
     FEATURES,
+    LOOP_FEATURES,
     TILE_FEATURES,
     SegmentModel,
     SplitEncoder,
@@ -34,7 +35,7 @@ def write_onnx(model: SegmentModel, folder: Path) -> tuple[str, ...]:
     each contains its weights. Returns their names."""
     encoder = model.encoder.eval()
     head = model.head.eval()
-    example = _example(model.settings.task)
+    example = _example(model)
     rows = torch.randn(3, model.embedding)
     export_module(head, (rows,), ("sum",), ("score",), ({0: Dim("C")},), folder / HEAD)
     if isinstance(encoder, SplitEncoder):
@@ -45,14 +46,15 @@ def write_onnx(model: SegmentModel, folder: Path) -> tuple[str, ...]:
     return (ENCODER, HEAD)
 
 
-def _example(task: str) -> tuple[Tensor, ...]:
+def _example(model: SegmentModel) -> tuple[Tensor, ...]:
     segments = 3
     nodes = 5
     rows = 7
-    layout = task == "layout"
-    config = (
-        torch.randint(-2, 6, (rows, nodes, SLOTS)) if layout else torch.rand(rows, TILE_FEATURES)
-    )
+    width = TILE_FEATURES
+    if getattr(model.settings, "loops", False):
+        width += LOOP_FEATURES
+    layout = model.settings.task == "layout"
+    config = torch.randint(-2, 6, (rows, nodes, SLOTS)) if layout else torch.rand(rows, width)
     return (
         torch.randint(0, 120, (segments, nodes)),
         torch.rand(segments, nodes, FEATURES),

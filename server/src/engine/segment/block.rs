@@ -1,4 +1,4 @@
-use hlorank_graph::{ConfigInput, ConfigValues, FEATURES, Kind, Pad, Scope, Segment};
+use hlorank_graph::{ConfigInput, ConfigValues, FEATURES, LOOP_FEATURES, Pad, Scope, Segment};
 
 use super::plan::PlannedRow;
 use crate::{
@@ -38,7 +38,7 @@ impl<'a> Block<'a> {
             segment: numbered
                 .flat_map(|(number, run)| std::iter::repeat_n(number, run.len()))
                 .collect(),
-            config: config_input(&self.rows, self.nodes, model.task.kind()),
+            config: config_input(&self.rows, self.nodes, model),
             ..EncoderInput::default()
         }
     }
@@ -90,9 +90,11 @@ fn write_segment(input: &mut EncoderInput, number: usize, segment: &Segment, pad
     }
 }
 
-fn config_input(rows: &[PlannedRow<'_>], nodes: usize, kind: &Kind) -> Option<ConfigInput> {
+fn config_input(rows: &[PlannedRow<'_>], nodes: usize, model: &ModelFacts) -> Option<ConfigInput> {
+    let kind = model.task.kind();
+    let loops = if model.has_loops { LOOP_FEATURES } else { 0 };
     let shape = match kind.scope {
-        Scope::Kernel => vec![rows.len(), kind.width],
+        Scope::Kernel => vec![rows.len(), kind.width + loops],
         Scope::Nodes => vec![rows.len(), nodes, kind.width],
         // A choice of fusions is in the kernels that it makes, which are the segments.
         Scope::Program | Scope::EveryNode => return None,
@@ -101,6 +103,9 @@ fn config_input(rows: &[PlannedRow<'_>], nodes: usize, kind: &Kind) -> Option<Co
     for row in rows {
         row.locals
             .write(row.row, &row.segment(), nodes, &mut values);
+        if let Some(loops) = row.loops().filter(|_| model.has_loops) {
+            row.locals.write_loops(row.row, loops, &mut values);
+        }
     }
     Some(ConfigInput { shape, values })
 }

@@ -1,8 +1,8 @@
 use std::{borrow::Cow, ops::Range};
 
 use hlorank_graph::{
-    Configurations, Distinct, FoundRows, Kernel, LocalConfigurations, Row, Segment, SegmentFacts,
-    SegmentedGraph, TooManyRows, UnscoredConfig, pace,
+    Configurations, Distinct, FoundRows, Kernel, LocalConfigurations, LoopNest, Row, Segment,
+    SegmentFacts, SegmentedGraph, TooManyRows, UnscoredConfig, pace,
 };
 
 use crate::outcome::{KernelTime, Reuse, UnscoredConfigs};
@@ -164,6 +164,11 @@ impl Plan {
 impl<'a> PlannedRow<'a> {
     pub(super) fn facts(&self) -> SegmentFacts {
         self.locals.facts(self.row, self.graph)
+    }
+
+    /// The loops of the kernel that the row is of.
+    pub(super) fn loops(&self) -> Option<&'a LoopNest> {
+        self.graph.loops.as_ref()
     }
 
     pub(super) fn segment(&self) -> Cow<'a, Segment> {

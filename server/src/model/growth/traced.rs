@@ -67,7 +67,7 @@ impl TracedModel {
             steps: steps(&decoded, graph),
             task,
             node_columns: features.node_features(),
-            config_columns: features.config_features().unwrap_or(task.kind().width),
+            config_columns: features.config_width(task),
         })
     }
 

@@ -131,7 +131,7 @@ impl SegmentSettings {
         }
         // The second part takes tiles as they are; of layouts, the distinct entries, and the number
         // of the entry of each node.
-        let width = Some(task.kind().width);
+        let width = Some(features.config_width(task));
         let rows = match task.kind().scope {
             Scope::Nodes => vec![
                 outlet("entries", Int64, &[None, width]),

@@ -134,6 +134,7 @@ class GraphFeatures(_message.Message):
     NODE_FEAT_FIELD_NUMBER: _builtins.int
     EDGE_INDEX_FIELD_NUMBER: _builtins.int
     PAD_VALUE_FIELD_NUMBER: _builtins.int
+    OPERANDS_FIELD_NUMBER: _builtins.int
     node_opcode: _builtins.bytes
     """One opcode id per node: n bytes of 1..120, or 0 for an unknown opcode."""
     node_feat: _builtins.bytes
@@ -146,6 +147,16 @@ class GraphFeatures(_message.Message):
     def edge_index(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Pairs of consumer and producer, as node numbers: 2 * m values."""
 
+    @_builtins.property
+    def operands(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Kernels only, ignored for other graphs: how the instructions of the entry computation read their operands, which features and
+        edges do not say. First the first node of the entry computation, the node behind its last and its root; then for each of its
+        nodes the number of operands, the operands in order, the number of further dimensions, and these. Further dimensions are, of a
+        dot, four lists that each begin with their length: contracted dimensions of the left and of the right operand, and batch
+        dimensions of both; of a convolution, the spatial dimensions of its output; else none. If empty, models that read the loops of
+        a kernel guess them by equal sizes, and the answer has the warning LOOPS_GUESSED.
+        """
+
     def __init__(
         self,
         *,
@@ -153,10 +164,11 @@ class GraphFeatures(_message.Message):
         node_feat: _builtins.bytes = ...,
         edge_index: _abc.Iterable[_builtins.int] | None = ...,
         pad_value: _builtins.int = ...,
+        operands: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["edge_index", b"edge_index", "node_feat", b"node_feat", "node_opcode", b"node_opcode", "pad_value", b"pad_value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["edge_index", b"edge_index", "node_feat", b"node_feat", "node_opcode", b"node_opcode", "operands", b"operands", "pad_value", b"pad_value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
