@@ -17,18 +17,20 @@ class Example:
     edges: np.ndarray
     """i64 [2,E]: consumers, then producers"""
     config: np.ndarray
-    """f32 [C,24] for tiles, i64 [C,K,18] for layouts"""
+    """f32 [C,24] for tiles, or [C,222] with columns of loops; i64 [C,K,18] for layouts"""
     configurable: np.ndarray | None = None
     """i64 [K], layouts only"""
 
 
-def example(task: str = "tile", nodes: int = 9, configs: int = 6, seed: int = 0) -> Example:
+def example(
+    task: str = "tile", nodes: int = 9, configs: int = 6, seed: int = 0, columns: int = 24
+) -> Example:
     """A random graph of which a node consumes some of the nodes before it."""
     random = np.random.default_rng(seed)
     consumers, producers = np.nonzero(np.tril(random.random((nodes, nodes)) < 0.3, -1))
     slots = np.sort(random.choice(nodes, max(nodes // 3, 1), replace=False))
     layouts = random.integers(-1, 6, (configs, len(slots), 18))
-    tiles = random.integers(0, 512, (configs, 24)).astype(np.float32)
+    tiles = random.integers(0, 512, (configs, columns)).astype(np.float32)
     return Example(
         random.integers(1, 120, nodes),
         _features(random, nodes),

@@ -51,22 +51,32 @@ def test_padding_changes_no_bit_of_an_embedding(artifact):
     encode = OnnxModel(artifact).encode
     random = np.random.default_rng(7)
     for largest in (8.0, 1e3, 1e6, 1e9):
-        rows = random_rows(random, manifest(artifact)["task"] == "layout", largest)
+        rows = random_rows(random, config_width(artifact), largest)
         expected = encode(padded(rows, 8))
         assert np.isfinite(expected).all()
         for nodes in (12, 16, 40):
             np.testing.assert_array_equal(encode(padded(rows, nodes)), expected)
 
 
-def random_rows(random: np.random.Generator, layout: bool, largest: float) -> tuple:
+def config_width(artifact) -> int:
+    """Columns of a tile, 24 or with those of loops 222; 18 of a layout's entry."""
+    if manifest(artifact)["task"] == "layout":
+        return 18
+    from hlorank_training.shipping.onnx_files import session
+
+    inputs = session(artifact / "encoder.onnx").get_inputs()
+    return next(one.shape[1] for one in inputs if one.name == "config")
+
+
+def random_rows(random: np.random.Generator, width: int, largest: float) -> tuple:
     """Returns the six inputs of an encoder for 8 rows of 4 segments of 5 nodes."""
     segments, nodes, rows = 4, 5, 8
     features = largest ** random.random((segments, nodes, 140)) * random.choice([-1, 0, 1], 140)
     operands = np.tril(random.random((segments, nodes, nodes)) < 0.5, -1)
     config = (
-        random.integers(-2, 6, (rows, nodes, 18))
-        if layout
-        else random.integers(0, 64, (rows, 24)).astype(np.float32)
+        random.integers(-2, 6, (rows, nodes, width))
+        if width == 18
+        else random.integers(0, 64, (rows, width)).astype(np.float32)
     )
     return (
         random.integers(1, 120, (segments, nodes)),

@@ -19,26 +19,27 @@ EXPORTED = [
     ModelSettings("layout"),
     ModelSettings("tile"),
     ModelSettings("tile", vectors=True),
+    ModelSettings("tile", vectors=True, loops=True),
     ModelSettings("layout", attention=False),
 ]
 VARIANTS = [*EXPORTED, ModelSettings("layout", hidden=96, joined=32)]
 
 
-def rows(task: str, nodes: int, count: int = 6, seed: int = 0) -> list[np.ndarray]:
+def rows(settings: ModelSettings, nodes: int, count: int = 6, seed: int = 0) -> list[np.ndarray]:
     """Encoder inputs of three segments, the first with only half its nodes."""
     random = np.random.default_rng(seed)
     operands = np.tril(random.random((3, nodes, nodes)) < 0.4, -1).astype(np.float32)
     mask = np.ones((3, nodes), np.float32)
     mask[0, nodes // 2 :] = 0
     layout = random.integers(-2, 6, (count, nodes, 18))
-    tile = random.integers(0, 512, (count, 24)).astype(np.float32)
+    tile = random.integers(0, 512, (count, 222 if settings.loops else 24)).astype(np.float32)
     return [
         random.integers(0, 120, (3, nodes)),
         random.integers(0, 500, (3, nodes, 140)).astype(np.float32),
         operands,
         mask,
         np.arange(count) % 3,
-        layout if task == "layout" else tile,
+        layout if settings.task == "layout" else tile,
     ]
 
 
@@ -72,7 +73,7 @@ def embed(encoder: Encoder, inputs: list[np.ndarray]) -> np.ndarray:
 @pytest.mark.parametrize("settings", VARIANTS, ids=str)
 def test_padded_nodes_influence_nothing_even_if_they_hold_garbage(settings):
     encoder = GraphSageTransformer(settings).eval().encoder
-    inputs = rows(settings.task, 6)
+    inputs = rows(settings, 6)
     expected = embed(encoder, inputs)
     assert np.abs(expected).max() > 0
     scale = np.abs(expected).max()
@@ -82,9 +83,9 @@ def test_padded_nodes_influence_nothing_even_if_they_hold_garbage(settings):
 @pytest.mark.parametrize("task", TASKS)
 def test_the_embedding_depends_on_the_configuration_and_on_the_direction_of_edges(task):
     encoder = GraphSageTransformer(ModelSettings(task)).eval().encoder
-    inputs = rows(task, 6)
+    inputs = rows(ModelSettings(task), 6)
     expected = embed(encoder, inputs)
-    other = [*inputs[:5], rows(task, 6, seed=1)[5]]
+    other = [*inputs[:5], rows(ModelSettings(task), 6, seed=1)[5]]
     turned = [*inputs[:2], inputs[2].swapaxes(1, 2).copy(), *inputs[3:]]
     assert np.abs(embed(encoder, other) - expected).max() > 1e-4
     assert np.abs(embed(encoder, turned) - expected).max() > 1e-4
@@ -96,7 +97,7 @@ def test_onnx_runtime_agrees_with_torch_for_every_shape(settings, tmp_path):
     write_onnx(model, tmp_path)
     exported = OnnxModel(tmp_path)
     for nodes, count in ((4, 2), (8, 9), (32, 5)):
-        inputs = rows(settings.task, nodes, count)
+        inputs = rows(settings, nodes, count)
         expected = embed(model.encoder, inputs)
         actual = exported.encode(inputs)
         assert np.abs(actual - expected).max() / np.abs(expected).max() < 1e-5
@@ -110,7 +111,7 @@ def test_an_exported_row_is_the_same_to_the_bit_among_any_others(settings, tmp_p
     write_onnx(GraphSageTransformer(settings).eval(), tmp_path)
     encode = OnnxModel(tmp_path).encode
     for nodes in (4, 24, 40):
-        inputs = rows(settings.task, nodes, 60)
+        inputs = rows(settings, nodes, 60)
         expected = encode(inputs)
         for chosen in ([0, 1], [1, 4], [1, 4, 7, 10], [59, 2, 2], list(range(0, 60, 3))):
             assert (encode(of_rows(inputs, chosen)) == expected[chosen]).all(), chosen
@@ -136,7 +137,7 @@ def test_a_checkpoint_gives_the_same_model_back(task, tmp_path):
     model = GraphSageTransformer(ModelSettings(task)).eval()
     save_checkpoint(tmp_path / "run" / "checkpoint.pt", model)
     again = load_checkpoint(tmp_path / "run" / "checkpoint.pt", REGISTRY)
-    inputs = rows(task, 6)
+    inputs = rows(ModelSettings(task), 6)
     assert (embed(again.encoder, inputs) == embed(model.encoder, inputs)).all()
 
 

@@ -69,7 +69,7 @@ def test_differences_inside_the_noise_teach_nothing():
 
 
 ENTRY = REGISTRY.find("tile", "graphsage-segment")
-GRAPHS = [as_graph(example(nodes=20, configs=12, seed=seed)) for seed in range(3)]
+GRAPHS = [as_graph(example(nodes=20, configs=12, seed=seed, columns=222)) for seed in range(3)]
 
 
 def trained(minutes: float, state=None, seed: int = 1):

@@ -317,7 +317,7 @@ async fn a_version_that_is_too_slow_is_rejected() {
         .await
         .unwrap()
         .version;
-    let (slow, version) = (repository("models/registry/tile-iree-cpu/4"), serving + 1);
+    let (slow, version) = (fixture("models/tile-xla-cpu/5"), serving + 1);
     subject.artifacts.publish(FAST, version, |folder| {
         for file in ["segment.onnx", "encoder.onnx", "head.onnx", "golden.npz"] {
             let bytes = fs::read(slow.join(file)).unwrap();

@@ -162,8 +162,16 @@ fn features_padded_with_zero_are_not_padded_anew() {
 
 #[test]
 fn the_feature_digest_needs_no_file() {
-    let digest = CommandLine::without_server().text(&["graph", "features", "--digest"]);
+    let command_line = CommandLine::without_server();
+    let digest = command_line.text(&["graph", "features", "--digest"]);
     assert_eq!(digest, format!("{}\n", FeatureSet::TPUGRAPHS.digest()));
+    for set in FeatureSet::ALL {
+        let digest = command_line.text(&["graph", "features", "--digest", set.name()]);
+        assert_eq!(digest, format!("{}\n", set.digest()));
+    }
+    let (code, message) = command_line.failure(&["graph", "features", "--digest", "tpugraphs-141"]);
+    assert_eq!(code, Some(2));
+    says!(message, "tpugraphs-140 or tpugraphs-140-loops");
 }
 
 /// Runs a command with a file as standard input.
