@@ -237,7 +237,10 @@ mod tests {
             FeatureSet::by_digest(Digest::from_hex(DIGEST).unwrap()),
             Some(set)
         );
-        assert_eq!(FeatureSet::by_digest(FeatureSet::LOOPS.digest()), Some(FeatureSet::LOOPS));
+        assert_eq!(
+            FeatureSet::by_digest(FeatureSet::LOOPS.digest()),
+            Some(FeatureSet::LOOPS)
+        );
         assert_eq!(FeatureSet::by_digest(Digest([0; 32])), None);
     }
 

@@ -118,6 +118,9 @@ impl<'a> Nodes<'a> {
         self.lengths.push(others.lengths[node]);
         self.ranks.push(others.ranks[node]);
         self.origins.push(others.origins[node].clone());
+        if let Some(dimensions) = others.dimensions.get(&node) {
+            self.dimensions.insert(self.ends.len(), dimensions.clone());
+        }
         self.refer(others.operands(node), others.callees(node));
     }
 

@@ -10,7 +10,7 @@ use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 use super::section::{EXPORTED, FEATURE_SET, MODULE, OPERANDS};
 use crate::{
     Configurations, FeatureGraph, FileError, Graph, GraphSource, LOOP_FEATURES, MeasuredGraph,
-    OutputFile, Pad, Scope, SegmentedGraph, pace, prune, recognize::most_unpacked,
+    OutputFile, Pad, Scope, SegmentedGraph, prune, recognize::most_unpacked,
 };
 
 /// A writer of the npz file that training reads: the arrays of spec §7 and those of the pruned graph and its
@@ -21,7 +21,7 @@ use crate::{
 /// | `pruned_node_ids` | i64 `[k]` | nodes kept, ascending |
 /// | `pruned_edge_index` | i64 `[e, 2]` | edges kept, as positions in `pruned_node_ids` |
 /// | `pruned_segment` | i64 `[k]` | segment of each node kept |
-/// | `config_loops` | f32 `[configurations, 198]` | columns of tiles, which readers compute again |
+/// | `config_loops` | f32 `[configurations, 198]` | columns of the loops of tiles, which exports lack |
 ///
 /// The file of a graph of a feature set has the arrays of its measured files instead.
 pub struct FeatureFile<'a> {
@@ -34,7 +34,10 @@ impl<'a> FeatureFile<'a> {
     /// Writes a graph and its measurements to `path`, as an [`OutputFile`]. Fails if `pad` is −1 and the features of the graph
     /// were padded with 0.
     pub fn write(path: &'a Path, measured: &MeasuredGraph, pad: Pad) -> Result<(), FileError> {
-        Self::write_file(path, |file| file.arrays(measured, pad))
+        Self::write_file(path, |file| {
+            file.arrays(measured, pad)?;
+            file.loops(measured)
+        })
     }
 
     /// Writes a graph and its measurements as [`Self::write`] does, padded with −1 if the lengths of sequences are known, and
@@ -181,14 +184,22 @@ impl<'a> FeatureFile<'a> {
             Scope::EveryNode => vec![configs, slots, row / slots],
         };
         let rows = (0..configs).flat_map(|config| batch.feature_row(config));
-        self.array(kind.array, &shape, rows)?;
-        let Some(loops) = graph.loops() else {
+        self.array(kind.array, &shape, rows)
+    }
+
+    /// Writes the columns of tiles that follow from the loops of their kernel. Readers compute them again.
+    fn loops(&mut self, measured: &MeasuredGraph) -> Result<(), FileError> {
+        let (Some(loops), Some(measurements)) = (measured.graph.loops(), &measured.measurements)
+        else {
             return Ok(());
         };
-        let mut columns = Vec::with_capacity(configs * LOOP_FEATURES);
-        for config in pace::in_steps(64, 0..configs) {
+        let batch = measurements.configurations.batch();
+        let configs = batch.len();
+        let columns = (0..configs).flat_map(|config| {
+            let mut columns = Vec::with_capacity(LOOP_FEATURES);
             loops.write(&batch.feature_row(config), &mut columns);
-        }
+            columns
+        });
         self.array("config_loops", &[configs, LOOP_FEATURES], columns)
     }
 

@@ -10,7 +10,7 @@ use hlorank_graph::{
 
 const README: &str = include_str!("../../README.md");
 
-/// A dot that contracts the first dimension of its left operand, which is its second parameter.
+/// A dot that contracts the first dimensions of both operands.
 const TEXT: &str = "HloModule kernel
 ENTRY main {
   a = f32[16,16] parameter(0)
@@ -129,7 +129,7 @@ fn without_operands_loops_are_guessed_by_equal_sizes() {
 #[test]
 fn operands_that_do_not_fit_the_graph_are_refused() {
     let sound = kernel().operands().unwrap().numbers().to_vec();
-    assert_eq!(sound, [0, 3, 2, 0, 0, 0, 0, 2, 1, 0, 6, 1, 0, 1, 0, 0, 0]);
+    assert_eq!(sound, [0, 3, 2, 0, 0, 0, 0, 2, 0, 1, 6, 1, 0, 1, 0, 0, 0]);
     for (place, value, found) in [
         (0, 3, 1),
         (1, 4, 1),
