@@ -100,8 +100,7 @@ messages: $(PYTHON_READY) ## generate the messages of the Python client after a 
 MODEL ?= layout-xla-cpu layout-xla-cpu-sage tile-iree-cpu fusion-xla-cpu
 train_task = $(firstword $(subst -, ,$(1)))
 train_data = data/$(train_task)$(if $(findstring -iree-,$(1)),-iree)
-# Of three seeds, the third of IREE's tiles has the best validation.
-train_options = $(if $(findstring -sage,$(1)),--architecture graphsage-segment) $(if $(findstring -iree-,$(1)),--seed 3)
+train_options = $(if $(findstring -sage,$(1)),--architecture graphsage-segment)
 TRAIN = cd $(TRAINING) && OMP_NUM_THREADS=1 $(TRAINING_PYTHON) -m hlorank_training
 
 # Trains on the shipped run times unless others were collected: see models/training/README.md.
