@@ -28,13 +28,11 @@ struct Walk<'a> {
 impl LoopNest {
     /// Follows the loops of the kernel with these arrays.
     pub fn new(arrays: &GraphArrays) -> Self {
-        match &arrays.operands {
-            Some(lists) => Walk::new(arrays, lists).nest(lists.root(), true),
-            None => {
-                let lists = guess_operands(arrays);
-                Walk::new(arrays, &lists).nest(lists.root(), false)
-            }
+        if let Some(lists) = &arrays.operands {
+            return Walk::new(arrays, lists).nest(lists.root(), true);
         }
+        let lists = guess_operands(arrays);
+        Walk::new(arrays, &lists).nest(lists.root(), false)
     }
 }
 
@@ -165,7 +163,7 @@ impl<'a> Walk<'a> {
         let mut read = vec![Vec::new(); index.len()];
         let order = self.instructions[instruction].dimensions(index.len());
         for (terms, dimension) in index.iter().zip(order) {
-            *read.get_mut(dimension)? = terms.clone();
+            read.get_mut(dimension)?.clone_from(terms);
         }
         Some(vec![(operand, read)])
     }
@@ -208,7 +206,7 @@ impl<'a> Walk<'a> {
             let others: Vec<usize> = group.clone().filter(|&place| sizes[place] > 1).collect();
             if own.len() == others.len() {
                 for (&own, &other) in own.iter().zip(&others) {
-                    read[own] = index[other].clone();
+                    read[own].clone_from(&index[other]);
                 }
             } else {
                 read[own[own.len() - 1]] = index[group].concat();
@@ -275,14 +273,14 @@ impl<'a> Walk<'a> {
         index: &Index,
     ) -> Option<Reads> {
         let (&left, &right) = (operands.first()?, operands.last()?);
-        let mut sides = [left, right];
-        let mut shapes = sides.map(|side| self.sizes(side));
+        let mut tensors = [left, right];
+        let mut shapes = tensors.map(|side| self.sizes(side));
         let listed = self.instructions[instruction].lists.dimensions;
         let dimensions = DotDimensions::parse(listed);
         let dimensions = dimensions.or_else(|| guess_dot(&shapes[0], &shapes[1], sizes));
         // Without lists, the operands may be in the other order.
         let dimensions = dimensions.or_else(|| {
-            sides.reverse();
+            tensors.reverse();
             shapes.reverse();
             guess_dot(&shapes[0], &shapes[1], sizes)
         })?;
@@ -300,7 +298,7 @@ impl<'a> Walk<'a> {
             }
             let read = read.into_iter();
             let read = read.map(|terms| terms.or_else(|| free.next().cloned()).unwrap_or_default());
-            reads.push((sides[side], read.collect()));
+            reads.push((tensors[side], read.collect()));
         }
         Some(reads)
     }
@@ -316,7 +314,7 @@ impl<'a> Walk<'a> {
         let of = convolution.convolution(sizes.len().saturating_sub(2));
         let window = convolution.window();
         let (&input, &kernel) = (operands.first()?, operands.last()?);
-        let mut sides = [input, kernel];
+        let mut tensors = [input, kernel];
         let extents_of = |kernel| of_dimensions(&self.sizes(kernel), &of.kernel_spatial);
         // Without lists, the operands may be in the other order.
         let listed = convolution.lists.dimensions;
@@ -325,7 +323,7 @@ impl<'a> Walk<'a> {
             && extents_of(kernel).as_ref() != Some(&windows)
             && extents_of(input).as_ref() == Some(&windows)
         {
-            sides.reverse();
+            tensors.reverse();
         }
         let output_spatial: Vec<usize> = if listed.is_empty() {
             let mut others: Vec<usize> = (0..sizes.len()).collect();
@@ -334,10 +332,10 @@ impl<'a> Walk<'a> {
         } else {
             listed.iter().map(|&place| place as usize).collect()
         };
-        let mut extents = extents_of(sides[1])?;
+        let mut extents = extents_of(tensors[1])?;
         let spatial = extents.len();
-        let [input_rank, kernel_rank] = sides.map(|side| self.sizes(side).len());
-        let channels = *self.sizes(sides[1]).get(of.kernel_input)?;
+        let [input_rank, kernel_rank] = tensors.map(|side| self.sizes(side).len());
+        let channels = *self.sizes(tensors[1]).get(of.kernel_input)?;
         // Compilers reduce the dimensions of a window and the channels in the order of the input.
         let has_channels = channels > 1 || convolution.groups() == 1;
         let are_last = of
@@ -353,13 +351,14 @@ impl<'a> Walk<'a> {
         let feature = index.get(of.output_feature)?;
         let mut input = vec![Vec::new(); input_rank];
         let mut kernel = vec![Vec::new(); kernel_rank];
-        *input.get_mut(of.input_batch)? = index.get(of.output_batch)?.clone();
+        let batch = index.get(of.output_batch)?;
+        input.get_mut(of.input_batch)?.clone_from(batch);
         let mut terms = channel.clone();
         if convolution.groups() > 1 {
             terms.extend_from_slice(feature);
         }
         *input.get_mut(of.input_feature)? = terms;
-        *kernel.get_mut(of.kernel_output)? = feature.clone();
+        kernel.get_mut(of.kernel_output)?.clone_from(feature);
         *kernel.get_mut(of.kernel_input)? = channel;
         for (place, own) in loops.into_iter().enumerate() {
             let part = window.get(place);
@@ -369,7 +368,7 @@ impl<'a> Walk<'a> {
             *input.get_mut(*of.input_spatial.get(place)?)? = terms;
             *kernel.get_mut(of.kernel_spatial[place])? = term(own, 1);
         }
-        Some(vec![(sides[0], input), (sides[1], kernel)])
+        Some(vec![(tensors[0], input), (tensors[1], kernel)])
     }
 }
 
