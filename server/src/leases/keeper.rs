@@ -318,8 +318,8 @@ mod tests {
             assert!(kept.bytes <= MAX_BYTES);
         }
         assert!(kept.by_key.len() < 200);
-        let full = (200..400).find_map(|number| fill(&mut kept, number, 60_000).err());
-        assert!(matches!(full, Some(LeaseError::TooMany { .. })));
+        let refused = (200..400).find_map(|number| fill(&mut kept, number, 60_000).err());
+        assert!(matches!(refused, Some(LeaseError::TooMany { .. })));
         assert!(kept.bytes <= MAX_BYTES);
         let bytes: usize = kept.by_key.values().map(|search| search.bytes).sum();
         assert_eq!(kept.bytes, bytes);

@@ -45,6 +45,10 @@ struct World {
 
 /// Which rules hold.
 #[derive(Clone, Copy)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each variant breaks one rule"
+)]
 struct Rules {
     workers: usize,
     /// Leases outlive the server: rows of a database.
@@ -222,81 +226,93 @@ impl World {
         };
     }
 
-    /// All that can happen next.
-    fn steps(&self, rules: Rules) -> Vec<Self> {
+    /// What can come of the report of a worker.
+    fn reports(&self, number: usize, rules: Rules) -> Vec<Self> {
+        let Measurer { config, lease, .. } = self.workers[number];
+        let mut taken = false;
+        let reported = self.with(|world| taken = world.report(number, rules));
+        if !taken {
+            return vec![self.with(|world| world.idle(number))];
+        }
+        let mut next = vec![reported.with(|world| {
+            world.acknowledged.insert((config, lease));
+            world.idle(number);
+        })];
+        // The answer is lost, and the worker reports again.
+        if self.faults < rules.faults {
+            next.push(reported.with(|world| world.faults += 1));
+        }
+        next
+    }
+
+    /// What a worker can do next, and what can happen to it.
+    fn steps_of(&self, number: usize, rules: Rules) -> Vec<Self> {
         let mut next = Vec::new();
         let may_fail = self.faults < rules.faults;
-        for (number, worker) in self.workers.iter().enumerate() {
-            let Measurer {
-                phase,
-                config,
-                lease,
-            } = *worker;
-            match phase {
-                Phase::Dead => continue,
-                Phase::Idle if self.is_up && !self.in_grace => {
-                    let mut asked = self.clone();
-                    let given = asked.ask(number);
-                    if given.is_some() && may_fail {
-                        // The answer is lost: the server alone knows of the lease.
-                        next.push(asked.with(|world| {
-                            world.faults += 1;
-                            world.idle(number);
-                        }));
-                    }
-                    next.push(asked.normal());
+        let Measurer {
+            phase,
+            config,
+            lease,
+        } = self.workers[number];
+        match phase {
+            Phase::Dead => return next,
+            Phase::Idle if self.is_up && !self.in_grace => {
+                let mut asked = self.clone();
+                let given = asked.ask(number);
+                if given.is_some() && may_fail {
+                    // The answer is lost: the server alone knows of the lease.
+                    next.push(asked.with(|world| {
+                        world.faults += 1;
+                        world.idle(number);
+                    }));
                 }
-                Phase::Busy => next.push(self.with(|world| {
-                    world.measurements[usize::from(config)] += 1;
-                    world.workers[number].phase = Phase::Measured;
-                })),
-                Phase::Measured if self.is_up => {
-                    let mut taken = false;
-                    let reported = self.with(|world| taken = world.report(number, rules));
-                    if !taken {
-                        next.push(self.with(|world| world.idle(number)));
-                    } else {
-                        if may_fail {
-                            next.push(reported.with(|world| world.faults += 1));
-                        }
-                        next.push(reported.with(|world| {
-                            world.acknowledged.insert((config, lease));
-                            world.idle(number);
-                        }));
-                    }
-                }
-                Phase::Idle | Phase::Measured => {}
+                next.push(asked.normal());
             }
-            let has_lease = matches!(phase, Phase::Busy | Phase::Measured);
-            if has_lease && self.is_up {
-                let measured = self.is_measured(config);
-                next.push(self.with(|world| {
-                    let search = &mut world.search;
-                    let id = [lease; 16];
-                    let mut renewed = search.clone();
-                    let state =
-                        renewed.renew(&asking(number), &id, digest(config), Some(measured), 0);
-                    if rules.adoption || state == Some(Renewed::Held) {
-                        *search = renewed;
-                    }
-                }));
-            }
-            if has_lease && self.deaths < MAX_DEATHS {
-                next.push(self.with(|world| {
-                    world.deaths += 1;
-                    world.workers[number].phase = Phase::Dead;
-                }));
-            }
-            if phase == Phase::Idle && self.is_up && self.is_finished() && self.reads.len() < 2 {
-                let own = u8::try_from(number).unwrap();
-                next.push(self.with(|world| {
-                    if world.decided.is_none() || !rules.first_decides {
-                        world.decided = Some(own);
-                    }
-                    world.reads.extend(world.decided);
-                }));
-            }
+            Phase::Busy => next.push(self.with(|world| {
+                world.measurements[usize::from(config)] += 1;
+                world.workers[number].phase = Phase::Measured;
+            })),
+            Phase::Measured if self.is_up => next.extend(self.reports(number, rules)),
+            Phase::Idle | Phase::Measured => {}
         }
+        let has_lease = matches!(phase, Phase::Busy | Phase::Measured);
+        if has_lease && self.is_up {
+            let measured = self.is_measured(config);
+            next.push(self.with(|world| {
+                let search = &mut world.search;
+                let id = [lease; 16];
+                let mut renewed = search.clone();
+                let state = renewed.renew(&asking(number), &id, digest(config), Some(measured), 0);
+                if rules.adoption || state == Some(Renewed::Held) {
+                    *search = renewed;
+                }
+            }));
+        }
+        if has_lease && self.deaths < MAX_DEATHS {
+            next.push(self.with(|world| {
+                world.deaths += 1;
+                world.workers[number].phase = Phase::Dead;
+            }));
+        }
+        if phase == Phase::Idle && self.is_up && self.is_finished() && self.reads.len() < 2 {
+            let own = u8::try_from(number).unwrap();
+            next.push(self.with(|world| {
+                if world.decided.is_none() || !rules.first_decides {
+                    world.decided = Some(own);
+                }
+                world.reads.extend(world.decided);
+            }));
+        }
+        next
+    }
+
+    /// All that can happen next.
+    fn steps(&self, rules: Rules) -> Vec<Self> {
+        let workers = 0..self.workers.len();
+        let mut next: Vec<Self> = workers
+            .flat_map(|number| self.steps_of(number, rules))
+            .collect();
+        let may_fail = self.faults < rules.faults;
         for place in 0..self.search.live.len() {
             let lease = &self.search.live[place];
             let holder = self.workers[lease.worker.parse::<usize>().unwrap()];
