@@ -33,8 +33,8 @@ enum Varint {
 }
 
 /// Maximum number of fields of a message. Most messages of this interface have at most ten; the heavy ones are submessages. A
-/// report has an id, a time and two counts for each of its measurements, and a client may send the numbers one by one.
-const MAX_FIELDS: usize = 5 * MAX_REPORT;
+/// report has an id, a lease, a time and two counts for each of its measurements, and a client may send the numbers one by one.
+const MAX_FIELDS: usize = 6 * MAX_REPORT;
 
 impl Default for State {
     fn default() -> Self {
