@@ -182,7 +182,7 @@ impl Walk {
 struct Store {
     flag: String,
     _folder: TempDir,
-    _database: Option<Postgres>,
+    database: Option<Postgres>,
 }
 
 impl Store {
@@ -191,7 +191,7 @@ impl Store {
         Self {
             flag: store_flag(folder.path()),
             _folder: folder,
-            _database: None,
+            database: None,
         }
     }
 
@@ -200,7 +200,7 @@ impl Store {
         let database = Postgres::start()?;
         Some(Self {
             flag: format!("--measurements={}", database.url()),
-            _database: Some(database),
+            database: Some(database),
             ..Self::file()
         })
     }
@@ -259,7 +259,9 @@ async fn what_a_report_becomes_in_the_store_is_given_back() {
     for store in [Some(Store::file()), Store::database()] {
         let Some(store) = store else { continue };
         let mut walk = Walk::start(CALLS, &[&store.flag]).await;
-        let cases = reports(if is_brief { BRIEF } else { LARGEST });
+        let mut cases = reports(if is_brief { BRIEF } else { LARGEST });
+        // What calls make of stored measurements does not depend on the store.
+        cases.retain(|case| !is_brief || store.database.is_none() || case.name.contains("Report"));
         for case in &cases {
             walk.take(case).await;
             walk.until_given_back().await;
