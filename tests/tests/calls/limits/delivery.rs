@@ -103,7 +103,7 @@ async fn fields_of_a_message() {
     // An unknown field, which decoders skip.
     let field = [0xfa, 0x3f, 0x00];
     let mut message = prost::Message::encode_to_vec(&rank_request(kernel(), tiles(3)));
-    message.extend(field.repeat(49_900));
+    message.extend(field.repeat(59_900));
     let status = refused(&channel, "identity", framed(0, &message)).await;
     assert_eq!(status.code(), Code::Ok, "{status}");
     message.extend(field.repeat(100));
@@ -111,14 +111,14 @@ async fn fields_of_a_message() {
         |status: &Status, word| check(status, Code::InvalidArgument, "REQUEST_MALFORMED", word);
     malformed(
         &refused(&channel, "identity", framed(0, &message)).await,
-        "50000 fields",
+        "60000 fields",
     );
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(&message).unwrap();
     let compressed = encoder.finish().unwrap();
     malformed(
         &refused(&channel, "gzip", framed(1, &compressed)).await,
-        "50000 fields",
+        "60000 fields",
     );
 }
 
