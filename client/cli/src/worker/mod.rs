@@ -38,15 +38,15 @@ Examples:
   hlorank worker --space gemm.json --target \"H100, CUDA 13\" -- python bench.py
   hlorank worker --space gemm.json --target \"H100, CUDA 13\" --budget 2h --time-limit 30s -- ./bench
 
-The command gets a configuration as JSON on its standard input and in HLORANK_CONFIGURATION. Its last line is the mean run time in
-seconds, {\"seconds\": 0.0021, \"repeats\": 5}, or {\"failure\": \"compile\"}: compile, crash, wrong-result or timeout. A command that
-fails without one has crashed.";
+The command gets a configuration as JSON on its standard input and in HLORANK_CONFIGURATION. Its last line is the mean run time in \
+seconds, {\"seconds\": 0.0021, \"repeats\": 5}, or {\"failure\": \"compile\"}: compile, crash, wrong-result or timeout. A command \
+that fails without one has crashed.";
 
 /// How a worker measures.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Worker {
-    /// File of the space, as `Space.write` of the Python client writes it
+    /// File of the space, as `Space.write` of Python writes it
     #[arg(long, value_name = "FILE")]
     space: PathBuf,
     /// What is measured on: hardware, compiler and flags
@@ -55,9 +55,9 @@ pub(crate) struct Worker {
     /// What tells searches of one space on one target apart
     #[arg(long, value_name = "NAME", default_value = "")]
     search: String,
-    /// Number of measurements of all workers, or a time such as 2h, after which the search ends
+    /// Measurements of all workers, or time, that end the search
     ///
-    /// [default: when all is measured]
+    /// A number, or a time such as 2h [default: when all is measured]
     #[arg(long, value_name = "N|TIME", value_parser = budget)]
     budget: Option<Budget>,
     /// Name of the machine, which is kept with its measurements
@@ -65,19 +65,21 @@ pub(crate) struct Worker {
     /// [default: the name of the host]
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
-    /// Maximum time of the command for one configuration; longer ones fail
+    /// Maximum time for one configuration; longer ones fail
     ///
     /// In seconds, or with a unit, such as 500ms or 2m [default: none]
     #[arg(long, value_name = "TIME", value_parser = positive_duration)]
     time_limit: Option<Duration>,
-    /// After how long the configuration of a worker that is gone is measured by another, from 5s to 1h
+    /// Time until another worker measures what one left
+    ///
+    /// From 5s to 1h
     #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "60s")]
     ttl: Duration,
-    #[command(flatten)]
-    server: Server,
     /// Command that measures one configuration
     #[arg(value_name = "COMMAND", required = true, last = true)]
     command: Vec<String>,
+    #[command(flatten)]
+    server: Server,
 }
 
 /// What a worker did.

@@ -8,7 +8,7 @@ use crate::command_line::running::CommandLine;
 const TARGET: &str = "--target=a board";
 
 /// Maximum wait for something that another process does.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A server that keeps measurements, and a folder with a space.
 async fn start(space: &str) -> (TestServer, CommandLine, TempDir) {
