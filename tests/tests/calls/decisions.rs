@@ -120,7 +120,7 @@ async fn race(clients: &[Client], keys: usize) -> Vec<Vec<Bytes>> {
 async fn eight_ranks_that_propose_different_values_for_200_keys_get_one_each() {
     let folder = tempfile::tempdir().unwrap();
     let (server, client) = start(&store_flag(folder.path())).await;
-    let answers = race(&[client.clone()], 200).await;
+    let answers = race(std::slice::from_ref(&client), 200).await;
     assert!(answers.iter().all(|answer| *answer == answers[0]));
     let request = ListDecisionsRequest {
         page_size: 7,
