@@ -9,7 +9,7 @@ use crate::{GraphArrays, arrays::OperandLists, features::COUNTED_OPCODES, pace};
 
 /// Limits on a walk. A node counts again for each index by which it is reached, so that there may be many steps. What lies
 /// beyond the limits is left out; no kernel of a compiler is near them.
-const MAX_STEPS: usize = 4096;
+const MAX_STEPS: usize = 1024;
 const MAX_DEPTH: usize = 200;
 const MAX_ACCESSES: usize = 64;
 const MAX_REDUCTIONS: usize = 16;
