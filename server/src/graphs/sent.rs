@@ -123,7 +123,8 @@ impl SentGraph {
             GraphContent::Module(bytes) => bytes.len(),
             GraphContent::Text(text) => text.len(),
             GraphContent::Features(features) => {
-                features.node_feat.len() + 4 * features.edge_index.len()
+                let numbers = features.edge_index.len() + features.operands.len();
+                features.node_feat.len() + 4 * numbers
             }
             GraphContent::FeatureGraph(graph) => graph.node_features.len() + 4 * graph.edges.len(),
         };
@@ -151,7 +152,13 @@ impl SentGraph {
             GraphContent::Features(features) => {
                 let edges = bytes_of(&features.edge_index);
                 let pad = features.pad_value.to_le_bytes();
-                digest(&[&features.node_opcode, &features.node_feat, &edges, &pad])
+                let operands = bytes_of(&features.operands);
+                let GraphFeatures {
+                    node_opcode,
+                    node_feat,
+                    ..
+                } = features;
+                digest(&[node_opcode, node_feat, &edges, &pad, &operands])
             }
             // The whole message, so that no field is forgotten.
             GraphContent::FeatureGraph(graph) => digest(&[b"set", &graph.encode_to_vec()]),
