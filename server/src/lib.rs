@@ -35,6 +35,7 @@ mod refusal;
 pub mod registry;
 mod routers;
 pub mod runtime;
+mod searches;
 pub mod security;
 mod serve;
 mod serve_connection;

@@ -324,3 +324,31 @@ impl Npz {
             .expect("an array can be written");
     }
 }
+
+/// A flat space of parameters, which the sender describes: a tile, whose size decides, and a number of warps.
+pub struct ParameterSpace {
+    /// Its graph, of one node.
+    pub graph: FeatureGraph,
+    /// All configurations.
+    pub batch: NodeFeatureBatch,
+}
+
+impl ParameterSpace {
+    /// Makes the space of an instance, with four tiles and five numbers of warps.
+    ///
+    /// # Panics
+    /// Never.
+    pub fn new(instance: &str) -> Self {
+        let limits = Limits::default();
+        let graph = FeatureGraph::new("gemm".to_owned(), 1, vec![], vec![], &limits);
+        let columns = ["tile", "warps"].map(str::to_owned).to_vec();
+        let graph = graph.and_then(|graph| graph.described(vec![], columns));
+        let graph = graph.and_then(|graph| graph.of_instance(instance.to_owned()));
+        let pairs = (1..=4u8).flat_map(|tile| (1..=5u8).map(move |warps| [tile, warps]));
+        let values: Vec<f32> = pairs.flatten().map(f32::from).collect();
+        Self {
+            graph: graph.expect("a described graph"),
+            batch: NodeFeatureBatch::from_values([1, 2], &values, &limits).expect("configurations"),
+        }
+    }
+}

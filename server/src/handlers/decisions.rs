@@ -57,7 +57,7 @@ impl CostModel {
         let subject = read_subject(key)?;
         let lookup = DecisionLookup {
             subject: subject.clone(),
-            client: client.reporter.clone(),
+            client: Some(client.reporter.clone()),
             snapshot: request.snapshot,
             strict: request.strict,
             with_near: request.step.is_none(),

@@ -74,6 +74,11 @@ impl CostModel {
         };
         leases.key.subject.graph = query.found.graph.hash;
         let given = suggest_leased(&query, batch, wanted, &leases, &self.leases).await?;
+        let (subject, graph) = (&leases.key.subject, &query.found.graph.whole);
+        let count = given.leases.len();
+        self.stored
+            .searches
+            .lease(subject, graph, &leases.worker, count);
         let mut answer = answer(&query, &digest, given.chosen.as_ref(), started);
         answer.leases = given.leases.iter().map(Lease::from).collect();
         if let SearchState::AllLeased(retry) = given.state {

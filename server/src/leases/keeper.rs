@@ -20,7 +20,8 @@ use crate::{
     clock,
     metrics::CacheSize,
     store::{
-        DecisionLookup, DecisionSubject, MeasurementStore, Reporter, Subject, canonical_target,
+        DecisionLookup, DecisionSubject, MeasurementStore, Reporter, StoredDecision, Subject,
+        canonical_target,
     },
 };
 
@@ -110,28 +111,28 @@ impl Leases {
         Ok(renewals(ttl).saturating_sub(since))
     }
 
-    /// Whether a search has a decision that a client sees.
-    pub(crate) async fn is_decided(
+    /// Returns the decision about a graph on a target that answers a client, or without a client, all clients.
+    pub(crate) async fn decision(
         &self,
-        key: &SearchKey,
-        client: &Reporter,
-    ) -> Result<bool, LeaseError> {
+        subject: &Subject,
+        client: Option<&Reporter>,
+    ) -> Result<Option<StoredDecision>, LeaseError> {
         // What is no target in parts cannot have one.
-        let Ok(target) = canonical_target(&key.subject.target) else {
-            return Ok(false);
+        let Ok(target) = canonical_target(&subject.target) else {
+            return Ok(None);
         };
         let lookup = DecisionLookup {
             subject: DecisionSubject {
                 namespace: SPACES.to_owned(),
-                key: key.subject.graph.0.to_vec(),
+                key: subject.graph.0.to_vec(),
                 target,
             },
-            client: client.clone(),
+            client: client.cloned(),
             snapshot: 0,
             strict: false,
             with_near: false,
         };
-        Ok(self.store()?.decision(&lookup).await?.decision.is_some())
+        Ok(self.store()?.decision(&lookup).await?.decision)
     }
 
     /// The configurations of a search that were measured or failed.

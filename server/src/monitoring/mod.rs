@@ -1,6 +1,6 @@
 //! HTTP endpoints for operators: `/metrics` for Prometheus, `/healthz` (the process answers), `/readyz` (whether calls
-//! would be answered, and otherwise why not), `/openapi.json` (the calls that take JSON), and `/`, a page that shows the
-//! metrics.
+//! would be answered, and otherwise why not), `/openapi.json` (the calls that take JSON), `/searches` (what clients reported
+//! since the start), and `/`, a page that shows the metrics and the searches.
 
 mod page;
 
@@ -23,6 +23,7 @@ use axum::{
     routing::get,
 };
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use serde_json::json;
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
 use crate::{
@@ -35,9 +36,11 @@ use crate::{
     listening::{BoundAddress, ListenerHandle},
     metrics::Metrics,
     registry::Registry,
+    searches::DecisionSummary,
     security::{AllowedHosts, ConnectionActivity, ConnectionGate, HostError},
     serve_connection::Http,
     start_error::StartError,
+    stored_measurements::StoredMeasurements,
     translations::openapi,
 };
 
@@ -48,6 +51,7 @@ pub(crate) struct MonitoringSources {
     graphs: Arc<Graphs>,
     learning: Arc<Learning>,
     leases: Arc<Leases>,
+    stored: Arc<StoredMeasurements>,
     admission: Arc<Admission>,
     readiness: Arc<Readiness>,
     /// Permits to render the metrics.
@@ -92,6 +96,7 @@ impl MonitoringSources {
             graphs: Arc::clone(&cost_model.graphs),
             learning: Arc::clone(&cost_model.learning),
             leases: Arc::clone(&cost_model.leases),
+            stored: Arc::clone(&cost_model.stored),
             admission: Arc::clone(&cost_model.admission),
             readiness: Arc::clone(readiness),
             rendering: Semaphore::new(MAX_RENDERING),
@@ -131,6 +136,7 @@ fn router(monitored: MonitoringSources, hosts: AllowedHosts) -> Router {
             }),
         )
         .route("/metrics", get(metrics))
+        .route("/searches", get(searches))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .fallback(no_page)
@@ -172,7 +178,7 @@ async fn check_host(State(hosts): State<AllowedHosts>, request: Request, next: N
 
 async fn no_page(uri: Uri) -> impl IntoResponse {
     let text = format!(
-        "there is no page {}; pages are / /metrics /healthz /readyz /openapi.json\n",
+        "there is no page {}; pages are / /metrics /searches /healthz /readyz /openapi.json\n",
         uri.path()
     );
     (StatusCode::NOT_FOUND, text)
@@ -246,6 +252,21 @@ async fn metrics(
     drop((permit, working));
     let text = text.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
     Ok(([(header::CONTENT_TYPE, TEXT_FORMAT)], text))
+}
+
+/// The searches as JSON, each with its decision.
+async fn searches(State(monitored): State<Arc<MonitoringSources>>) -> impl IntoResponse {
+    let mut searches = monitored.stored.searches.summaries();
+    for search in &mut searches {
+        let decided = monitored.leases.decision(&search.subject, None).await;
+        search.decision = match decided {
+            Ok(decision) => decision.map(DecisionSummary::from),
+            // What cannot be read is not shown as if nothing were decided.
+            Err(error) => Some(DecisionSummary::unreadable(&error)),
+        };
+    }
+    let json = json!(searches).to_string();
+    ([(header::CONTENT_TYPE, "application/json")], json)
 }
 
 async fn ready(State(monitored): State<Arc<MonitoringSources>>) -> impl IntoResponse {

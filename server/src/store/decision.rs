@@ -53,8 +53,8 @@ pub struct StoredDecision {
 pub struct DecisionLookup {
     /// What it is about.
     pub subject: DecisionSubject,
-    /// Who asks: what this client decided for itself comes before what is decided for all.
-    pub client: Reporter,
+    /// Who asks: what this client decided for itself comes before what is decided for all. `None` for nobody.
+    pub client: Option<Reporter>,
     /// The snapshot to read; 0 for the latest.
     pub snapshot: u64,
     /// Whether nothing younger than the snapshot answers.
@@ -232,7 +232,7 @@ pub(super) fn similar<'a>(
 impl DecisionLookup {
     /// The audiences whose decisions answer, in this order.
     pub(super) fn audiences(&self) -> [&str; 2] {
-        [self.client.name(), ""]
+        [self.client.as_ref().map_or("", Reporter::name), ""]
     }
 }
 

@@ -65,10 +65,10 @@ impl MeasurementStore {
     pub async fn report(
         &self,
         subject: Subject,
-        measurements: Vec<Measurement>,
+        measurements: impl AsRef<[Measurement]>,
         graph: Option<KeptGraph>,
     ) -> Result<ReportOutcome, StoreError> {
-        let Some(report) = Report::new(subject.clone(), &measurements, graph) else {
+        let Some(report) = Report::new(subject.clone(), measurements.as_ref(), graph) else {
             return Ok(ReportOutcome::default());
         };
         let reported = match &self.kept {

@@ -534,7 +534,7 @@ async fn a_file_shrinks_after_most_was_deleted_and_keeps_the_rest() {
         ..measurement(number)
     };
     for number in 0..20 {
-        let some = (number * 100..(number + 1) * 100).map(of_bytes).collect();
+        let some: Vec<Measurement> = (number * 100..(number + 1) * 100).map(of_bytes).collect();
         store.report(large.clone(), some, None).await.unwrap();
     }
     store

@@ -17,6 +17,7 @@ use crate::{
     engine::Engine,
     graphs::{FoundGraph, GraphContent, Graphs, SentGraph},
     memory::{HeldBytes, Memory},
+    searches::Searches,
     store::{
         GraphKind, KeptGraph, MAX_GRAPH_BYTES, Measurement, MeasurementStore, ReportOutcome,
         Reporter, ReporterFilter, StoreError, Subject,
@@ -29,6 +30,7 @@ pub(crate) struct StoredMeasurements {
     pub(super) engine: Arc<Engine>,
     pub(super) graphs: Arc<Graphs>,
     pub(super) limits: Limits,
+    pub(crate) searches: Searches,
 }
 
 /// Bytes of a measurement beside its configuration: key, record and what the file's pages add.
@@ -53,6 +55,7 @@ impl StoredMeasurements {
             engine,
             graphs,
             limits,
+            searches: Searches::default(),
         }
     }
 
@@ -262,7 +265,12 @@ impl StoredMeasurements {
         } else {
             self.graph_to_keep(call, found, reporter).await?
         };
-        Ok(store.report(subject, measurements, kept).await?)
+        let reported = store.report(subject.clone(), &measurements, kept).await?;
+        if reported.accepted > 0 {
+            self.searches
+                .add(&subject, &found.graph.whole, &measurements);
+        }
+        Ok(reported)
     }
 
     /// Returns a graph for the store; nothing if its message is too large.

@@ -72,7 +72,8 @@ pub(crate) async fn suggest_leased(
     leases: &Leases,
 ) -> Result<LeasedSuggestions, CallError> {
     let client = &query.call.client.reporter;
-    if leases.is_decided(&wanted.key, client).await? {
+    let decision = leases.decision(&wanted.key.subject, Some(client)).await?;
+    if decision.is_some() {
         return Ok(LeasedSuggestions::none(SearchState::Decided));
     }
     let batch = query.read(batch).await?;

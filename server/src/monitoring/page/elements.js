@@ -11,6 +11,15 @@ function element(name, attributes = {}, ...children) {
   made.append(...children);
   return made;
 }
+/** Makes an element of a drawing. */
+function drawn(name, attributes, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+const FRAME = { viewBox: "0 0 300 100", preserveAspectRatio: "none", role: "img" };
+const PEN = { fill: "none", "vector-effect": "non-scaling-stroke", "stroke-linejoin": "round", "stroke-linecap": "round" };
 const show = (id, ...children) => byId(id).replaceChildren(...children);
 
 function table(heads, rows) {
@@ -32,10 +41,7 @@ class Chart {
     this.legend = element("div", { class: "legend" });
     this.top = element("span", { class: "top" });
     this.box = element("div", { class: "chart" }, this.top);
-    this.svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    for (const [key, value] of Object.entries({ viewBox: "0 0 300 100", preserveAspectRatio: "none", role: "img" })) {
-      this.svg.setAttribute(key, value);
-    }
+    this.svg = drawn("svg", FRAME);
     this.box.append(this.svg);
     this.left = element("span");
     show(id, this.legend, this.box, element("div", { class: "axis" }, this.left, element("span", {}, "now")));
@@ -48,13 +54,7 @@ class Chart {
   }
 
   line(points, color, width) {
-    const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
-    path.setAttribute("d", points);
-    for (const [key, value] of Object.entries({
-      fill: "none", stroke: `var(--${color})`, "stroke-width": width, "vector-effect": "non-scaling-stroke",
-      "stroke-linejoin": "round", "stroke-linecap": "round",
-    })) path.setAttribute(key, value);
-    return path;
+    return drawn("path", { d: points, stroke: `var(--${color})`, "stroke-width": width, ...PEN });
   }
 
   draw(points = this.points || []) {

@@ -1,4 +1,4 @@
-//! The status page: one file that polls `/metrics` and draws it.
+//! The status page: one file that polls `/metrics` and `/searches`, and draws them.
 
 use axum::{
     http::header::{
@@ -17,6 +17,7 @@ const SCRIPT: &str = concat!(
     include_str!("samples.js"),
     include_str!("elements.js"),
     include_str!("sections.js"),
+    include_str!("searches.js"),
     include_str!("poll.js")
 );
 

@@ -6,13 +6,14 @@ async function get(path) {
 }
 
 async function poll() {
-  const [metrics, ready] = await Promise.all([get("metrics"), get("readyz")]);
+  const [metrics, ready, searches] = await Promise.all(["metrics", "readyz", "searches"].map(get));
   if (metrics.status !== 200) throw new Error(`/metrics answers ${metrics.status}`);
   const now = sampled(parse(metrics.text));
   if (samples.length) samples[samples.length - 1].metrics = null;
   samples.push(now);
   samples.splice(0, samples.length - KEPT);
   draw(now, ready);
+  drawSearches(JSON.parse(searches.text));
 }
 
 function draw(now, ready) {

@@ -166,7 +166,7 @@ pub(super) fn proposal(key: u8, supersede: u64, value: &str) -> DecisionProposal
 fn lookup(key: u8, snapshot: u64, strict: bool) -> DecisionLookup {
     DecisionLookup {
         subject: subject(key, TARGET),
-        client: reporter("reader"),
+        client: Some(reporter("reader")),
         snapshot,
         strict,
         with_near: true,
@@ -315,7 +315,7 @@ async fn what_a_client_decides_for_itself_answers_it_alone_and_for_ever() {
         .unwrap();
     let of = async |client: &str| {
         let asked = DecisionLookup {
-            client: reporter(client),
+            client: Some(reporter(client)),
             ..lookup(0, 0, false)
         };
         store

@@ -92,11 +92,8 @@ impl Measurable {
         );
         let loops = loops.unwrap();
         all.push(Self::of_features("a described set", &loops, 2, &mut random));
-        let space = FeatureGraph::new("gemm".to_owned(), 1, vec![], vec![], &Limits::default());
-        let columns = names(&["block_m", "block_n", "warps", "stages"]);
-        let space = space.unwrap().described(vec![], columns).unwrap();
-        let space = space.of_instance("1024 x 512".to_owned()).unwrap();
-        all.push(Self::of_features("a space", &space, 4, &mut random));
+        let space = ParameterSpace::new("1024 x 512");
+        all.push(Self::of_features("a space", &space.graph, 2, &mut random));
         all
     }
 

@@ -10,6 +10,7 @@ mod live_quality;
 mod pooled;
 mod refused;
 mod reporters;
+mod searches;
 mod secured_database;
 mod stored;
 

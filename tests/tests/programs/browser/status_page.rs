@@ -24,7 +24,8 @@ async fn the_page_shows_models_calls_sharing_and_refusals_at_every_width_and_in_
     let Some(mut browser) = Browser::start() else {
         return;
     };
-    let server = TestServer::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let server = TestServer::start_with(&[&store_flag(folder.path())]).await;
     let client = server.client().await;
     browser.open(&format!("http://{}/", server.metrics_address()));
     browser.until(&format!(
@@ -59,6 +60,28 @@ async fn the_page_shows_models_calls_sharing_and_refusals_at_every_width_and_in_
     ));
     browser.until(&format!("{}.includes('0 of 1024')", text_of("queue")));
     browser.until("document.querySelectorAll('#calls-chart path[stroke=\"var(--blue)\"]')[0].getAttribute('d').includes('L')");
+
+    browser.until(&format!(
+        "{}.includes('No measurements')",
+        text_of("searches")
+    ));
+    let space = ParameterSpace::new("1024 x 512");
+    let seconds = |config: usize| 1e-3 * 0.5_f64.powi(i32::try_from(config / 5).unwrap());
+    let measured = Adapt::new("a board, a compiler").measured(
+        &Configurations::FeatureSet(space.batch),
+        &run_times((0..20).map(seconds)),
+    );
+    let handle = GraphHandle::feature_graph(&space.graph);
+    client
+        .report_measurements(&handle, &measured)
+        .await
+        .unwrap();
+    browser.until(&format!(
+        "{}.includes('125 µstile=4 warps=1')",
+        text_of("searches")
+    ));
+    browser.until(&format!("{}.includes('tile100 %')", text_of("searches")));
+    browser.until("document.querySelector('#searches path').getAttribute('d').includes('V')");
 
     browser.check_looks("status-page");
     let elsewhere = "performance.getEntriesByType('resource').filter(({ name }) => !name.startsWith(location.origin + '/') \

@@ -79,6 +79,7 @@ async fn calls_under_a_strange_name_are_refused_by_every_listener() {
         "/healthz",
         "/readyz",
         "/openapi.json",
+        "/searches",
         "/none",
     ] {
         let page = send(
