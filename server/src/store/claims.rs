@@ -63,6 +63,9 @@ struct HeldClaim {
 /// Maximum number of claims of one client.
 pub(super) const MAX_CLAIMS: usize = 4_096;
 
+/// Maximum number of claims of all clients, whose keys and names then take at most 16 MiB.
+const MAX_ALL_CLAIMS: usize = 4 * MAX_CLAIMS;
+
 impl ClaimRequest {
     /// Whom the decision will answer.
     pub(super) fn audience(&self) -> &str {
@@ -107,6 +110,10 @@ impl Claims {
             }
             if claims.len() >= MAX_CLAIMS {
                 claims.retain(|_, claim| claim.until > now);
+                if claims.len() >= MAX_ALL_CLAIMS {
+                    let limit = MAX_ALL_CLAIMS;
+                    return Err(StoreError::ClaimsFull { limit });
+                }
                 let client = &request.holder.client;
                 let own = claims
                     .values()
@@ -312,20 +319,44 @@ mod tests {
         assert!(!check(Fault::RenewsAsNew).0);
     }
 
-    #[test]
-    fn a_client_has_so_many_claims_and_gives_them_back() {
-        let now = Instant::now();
-        let claims = Claims::new(false, now);
-        let request = |worker: &str| ClaimRequest {
+    fn request_of(client: &str, worker: &str) -> ClaimRequest {
+        ClaimRequest {
             holder: ClaimHolder {
-                client: Reporter::named("ci").unwrap(),
+                client: Reporter::named(client).unwrap(),
                 worker: worker.to_owned(),
             },
             for_itself: false,
             ttl: Duration::from_secs(5),
             renew: false,
             give_back: false,
-        };
+        }
+    }
+
+    #[test]
+    fn all_clients_together_have_so_many_claims() {
+        let now = Instant::now();
+        let claims = Claims::new(false, now);
+        let claim = |now| claims.claim(Vec::new(), &request_of("ci", "a"), now);
+        for number in 0..MAX_ALL_CLAIMS {
+            let key = number.to_be_bytes().to_vec();
+            let held = HeldClaim {
+                holder: request_of(&number.to_string(), "a").holder,
+                since: now,
+                until: now + Duration::from_secs(5),
+            };
+            claims.claims.lock().insert(key, held);
+        }
+        let limit = MAX_ALL_CLAIMS;
+        assert_eq!(claim(now), Err(StoreError::ClaimsFull { limit }));
+        let later = now + Duration::from_secs(5);
+        assert_eq!(claim(later), Ok(ClaimState::Granted));
+    }
+
+    #[test]
+    fn a_client_has_so_many_claims_and_gives_them_back() {
+        let now = Instant::now();
+        let claims = Claims::new(false, now);
+        let request = |worker: &str| request_of("ci", worker);
         for key in 0..MAX_CLAIMS {
             let key = key.to_be_bytes().to_vec();
             assert_eq!(
