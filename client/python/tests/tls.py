@@ -30,7 +30,8 @@ def tls_server(certificate: Certificate, authority: bytes | None = None) -> Iter
     pairs = [(certificate.key, certificate.certificate)]
     credentials = grpc.ssl_server_credentials(pairs, authority, authority is not None)
     server = grpc.server(ThreadPoolExecutor(1))
-    port = server.add_secure_port("localhost:0", credentials)
+    # A port that is free at one address of localhost may be another program's at the other.
+    port = server.add_secure_port("127.0.0.1:0", credentials)
     server.start()
     try:
         yield f"localhost:{port}"

@@ -89,7 +89,7 @@ def feature_graph_message(
     axes = ("node", "column")
     features = np.zeros((1, 0), "<f4")
     # A file of such a graph has an array of this shape.
-    if node_features is not None and np.shape(node_features) != features.shape:
+    if node_features is not None and getattr(node_features, "shape", None) != features.shape:
         features = finite_floats(node_features, "node_features", axes, GraphFileError)
     nodes, columns = features.shape
     names = feature_set.node_features
