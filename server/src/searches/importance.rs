@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use crate::statistics::{mean, scalar};
+
 /// A measured configuration of a search.
 #[derive(Clone, Debug)]
 pub(super) struct Trial {
@@ -47,8 +49,8 @@ pub(super) fn important_parameters(names: &[String], trials: &[Trial]) -> Vec<(S
 /// The share of the variance of all numbers that lies between groups of them; 0 if nothing can be said.
 fn explained<'a>(all: &[f64], groups: impl ExactSizeIterator<Item = &'a Vec<f64>>) -> f64 {
     let total = squares(all);
-    let between_groups = groups.len().saturating_sub(1) as f64;
-    let within_groups = all.len().saturating_sub(groups.len()) as f64;
+    let between_groups = scalar(groups.len().saturating_sub(1));
+    let within_groups = scalar(all.len().saturating_sub(groups.len()));
     let within: f64 = groups.map(|group| squares(group)).sum();
     if total <= 0.0 || within_groups <= 0.0 {
         return 0.0;
@@ -58,7 +60,7 @@ fn explained<'a>(all: &[f64], groups: impl ExactSizeIterator<Item = &'a Vec<f64>
 
 /// The sum of the squared distances from the mean.
 fn squares(numbers: &[f64]) -> f64 {
-    let mean = numbers.iter().sum::<f64>() / numbers.len() as f64;
+    let mean = mean(numbers);
     numbers
         .iter()
         .map(|number| (number - mean) * (number - mean))
@@ -69,10 +71,10 @@ fn squares(numbers: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    fn trials(seconds: impl Fn(usize, usize) -> f64) -> Vec<Trial> {
-        let pairs = (0..4).flat_map(|one| (0..5).map(move |other| (one, other)));
-        let trial = |(one, other)| Trial {
-            values: vec![one as f32, other as f32, 7.0],
+    fn trials(seconds: impl Fn(u8, u8) -> f64) -> Vec<Trial> {
+        let pairs = (0..4_u8).flat_map(|one| (0..5_u8).map(move |other| (one, other)));
+        let trial = |(one, other): (u8, u8)| Trial {
+            values: vec![one.into(), other.into(), 7.0],
             seconds: seconds(one, other),
         };
         pairs.map(trial).collect()
@@ -84,7 +86,8 @@ mod tests {
 
     #[test]
     fn the_parameter_that_decides_comes_first_and_a_constant_one_is_left_out() {
-        let trials = trials(|tile, warps| 1e-3 * (1.0 + tile as f64) * (1.0 + 0.05 * warps as f64));
+        let trials =
+            trials(|tile, warps| 1e-3 * (1.0 + f64::from(tile)) * (1.0 + 0.05 * f64::from(warps)));
         let important = important_parameters(&names(), &trials);
         assert_eq!(important[0].0, "tile");
         assert!(important[0].1 > 0.9, "{important:?}");
@@ -111,7 +114,7 @@ mod tests {
     fn few_trials_and_equal_times_say_nothing() {
         let equal = trials(|_, _| 1.0);
         assert_eq!(important_parameters(&names(), &equal), []);
-        let few = trials(|tile, _| 1.0 + tile as f64);
+        let few = trials(|tile, _| 1.0 + f64::from(tile));
         assert_eq!(important_parameters(&names(), &few[..9]), []);
     }
 }

@@ -344,7 +344,7 @@ mod tests {
                 since: now,
                 until: now + Duration::from_secs(5),
             };
-            claims.claims.lock().insert(key, held);
+            claims.by_key.lock().insert(key, held);
         }
         let limit = MAX_ALL_CLAIMS;
         assert_eq!(claim(now), Err(StoreError::ClaimsFull { limit }));

@@ -265,12 +265,12 @@ impl StoredMeasurements {
         } else {
             self.graph_to_keep(call, found, reporter).await?
         };
-        let reported = store.report(subject.clone(), &measurements, kept).await?;
-        if reported.accepted > 0 {
+        let outcome = store.report(subject.clone(), &measurements, kept).await?;
+        if outcome.accepted > 0 {
             self.searches
                 .add(&subject, &found.graph.whole, &measurements);
         }
-        Ok(reported)
+        Ok(outcome)
     }
 
     /// Returns a graph for the store; nothing if its message is too large.
