@@ -209,17 +209,15 @@ impl ReportedSearch {
         }
     }
 
-    /// The parameters of a canonical configuration, which has 4 bytes for each, the highest first.
+    /// The parameters of a canonical configuration, which ends with 4 bytes for each, the lowest first.
     fn values(&self, config: &[u8]) -> Vec<f32> {
-        match &self.parameters {
-            None => Vec::new(),
-            Some(_) => config
-                .as_chunks()
-                .0
-                .iter()
-                .map(|bytes| f32::from_be_bytes(*bytes))
-                .collect(),
-        }
+        let count = self
+            .parameters
+            .as_ref()
+            .map_or(0, |set| set.config_features().len());
+        let (_, values) = config.split_at(config.len().saturating_sub(4 * count));
+        let values = values.as_chunks().0.iter();
+        values.map(|bytes| f32::from_le_bytes(*bytes)).collect()
     }
 
     fn summary(&self) -> SearchSummary {
