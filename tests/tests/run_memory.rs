@@ -3,7 +3,7 @@
 
 use std::{env, process};
 
-use hlorank_graph::{ConfigInput, ConfigValues, Element, ModuleExtent, Scope};
+use hlorank_graph::{ConfigInput, ConfigValues, Element, LOOP_FEATURES, ModuleExtent, Scope};
 use hlorank_server::{
     compute::Worker,
     model::{
@@ -113,9 +113,14 @@ fn run_largest_block(model: &SegmentModel) -> usize {
     const ROWS: usize = 4;
     let nodes = *model.settings.buckets.last().unwrap();
     let kind = model.facts.task.kind();
+    let loops = if model.facts.has_loops {
+        LOOP_FEATURES
+    } else {
+        0
+    };
     let shape = match kind.scope {
         Scope::Nodes => Some(vec![ROWS, nodes, kind.width]),
-        Scope::Kernel => Some(vec![ROWS, kind.width]),
+        Scope::Kernel => Some(vec![ROWS, kind.width + loops]),
         Scope::Program | Scope::EveryNode => None,
     };
     let config = shape.map(|shape| {

@@ -73,8 +73,10 @@ class VectorTilePart(nn.Module):
     def forward(
         self, shapes: VectorShapes, nodes: Tensor, config: Tensor, loops: Tensor | float
     ) -> tuple[Tensor, Tensor]:
-        """Joins ``nodes`` [B,N,H], the tiles [B,24] and ``loops`` [B,H] to [B*N,H]; adds amounts and 1,
-        [B,5,N], which are 0 at padding."""
+        """Joins ``nodes`` [B,N,H], the tiles [B,24] and ``loops`` [B,H] to [B*N,H].
+
+        Adds amounts and 1, [B,5,N], which are 0 at padding.
+        """
         row, bounds, pieces, amounts = self.cuts(shapes, config)
         given = (self._per_row(row, bounds) + loops).unsqueeze(1) + nodes
         of_pieces = self.pieces.weight @ self.cut_words / SCALE

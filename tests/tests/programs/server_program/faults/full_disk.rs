@@ -89,7 +89,7 @@ async fn a_policy_over_the_allowed_size_of_a_file_is_refused_whole() {
 /// Starts a server whose models are on its own small file system. Returns `None` if the test lacks the rights for that.
 fn on_small_disk(mounted: &Path) -> Option<ServerProcess> {
     const OWN_MOUNTS: [&str; 3] = ["--user", "--map-root-user", "--mount"];
-    const SCRIPT: &str = r#"mount -t tmpfs -o size=4m none "$MOUNTED" && cp -rL "$REGISTRY/." "$MOUNTED" && exec "$@""#;
+    const SCRIPT: &str = r#"mount -t tmpfs -o size=8m none "$MOUNTED" && cp -rL "$REGISTRY/." "$MOUNTED" && exec "$@""#;
     let mut unshare = Command::new("unshare");
     unshare.args(OWN_MOUNTS);
     let mut trial = Command::new("unshare");
