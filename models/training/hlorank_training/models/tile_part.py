@@ -169,8 +169,10 @@ class TilePart(nn.Module):
     def forward(
         self, shapes: Shapes, nodes: Tensor, config: Tensor, loops: Tensor | float
     ) -> tuple[Tensor, Tensor]:
-        """Joins ``nodes`` [B,N,H], the tiles [B,24] and ``loops`` [B,H] to [B*N,H]; adds amounts and 1, [B,3,N],
-        which are 0 at padding."""
+        """Joins ``nodes`` [B,N,H], the tiles [B,24] and ``loops`` [B,H] to [B*N,H].
+
+        Adds amounts and 1, [B,3,N], which are 0 at padding.
+        """
         loop, pieces, piece = self.cuts(shapes, config)
         of_piece, _ = self._piece_weights()
         given = ((self._per_row(config, loop) + loops).unsqueeze(1) + nodes).flatten(0, 1)
