@@ -62,7 +62,8 @@ def test_the_job_of_workers_is_valid():
     worker = container(job)
     assert worker["command"][:2] == ["hlorank", "worker"]
     ports = OBJECTS["Service/hlorank"]["spec"]["ports"]
-    assert environment(job)["HLORANK_ENDPOINT"] in [f"http://hlorank:{each['port']}" for each in ports]
+    endpoints = [f"http://hlorank:{each['port']}" for each in ports]
+    assert environment(job)["HLORANK_ENDPOINT"] in endpoints
 
 
 def test_kubectl_makes_the_same_of_them():
