@@ -48,7 +48,9 @@ pub use features::{
 };
 pub use file::{GraphFile, read_input};
 pub use fusion::{Kernel, KernelLimits, KernelMemory, KernelTooLarge};
-pub use graph::{FeatureGraph, Graph};
+pub use graph::{
+    FeatureGraph, Graph, InstanceFeature, InstanceFeatureError, InstanceFeatures, InstanceValue,
+};
 pub use limits::{LimitKind, Limits};
 pub use loops::LoopNest;
 pub use measured_graph::{GraphSource, MeasuredGraph, Measurements};

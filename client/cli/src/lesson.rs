@@ -19,23 +19,29 @@ pub(crate) struct Lesson {
     zero_shot_tau: f64,
     /// Stored measurements among them.
     stored_measurements: u32,
-    pool: Option<Pool>,
     reporters: Vec<Reporter>,
-    /// What each other target taught.
+    /// What related measurements taught.
     sources: Vec<Source>,
     /// What scores rest on.
     rests_on: Vec<&'static str>,
 }
 
-/// What the measurements on another target taught.
+/// What related measurements taught: of instances, of kernels, or of the graph on another target.
 #[derive(Debug, Serialize)]
 struct Source {
+    /// What they are of; `None` if this program does not know it.
+    kind: Option<&'static str>,
+    /// The name of another target; else empty.
     target: String,
+    /// Number of instances or kernels.
+    lists: u32,
     measured_configurations: u32,
     /// Whether scores rest on it.
     used: bool,
     agreement: f64,
-    /// Why they do not; `None` if they do.
+    /// Tau of the model, of kernels.
+    model_tau: f64,
+    /// Why scores do not rest on it; `None` if they do.
     refusal: Option<&'static str>,
 }
 
@@ -52,19 +58,6 @@ struct Reporter {
     times_differ_by: f64,
 }
 
-/// What the server learned from kernels of the same structure.
-#[derive(Debug, Serialize)]
-struct Pool {
-    kernels: u32,
-    measured_configurations: u32,
-    /// Whether scores rest on them.
-    used: bool,
-    leave_one_out_tau: f64,
-    zero_shot_tau: f64,
-    /// Why they do not; `None` if they do.
-    refusal: Option<&'static str>,
-}
-
 /// How far a ranking can be trusted.
 #[derive(Debug, Serialize)]
 pub(crate) struct Confidence {
@@ -74,6 +67,9 @@ pub(crate) struct Confidence {
     expected_tau: Option<f64>,
     expected_tau_low: Option<f64>,
     expected_tau_high: Option<f64>,
+    /// Time of the first configuration over that of the fastest, as expected, and what nine of ten do not exceed.
+    expected_slowdown: Option<f64>,
+    expected_slowdown_p90: Option<f64>,
 }
 
 impl From<&v1::Adaptation> for Lesson {
@@ -84,6 +80,7 @@ impl From<&v1::Adaptation> for Lesson {
             v1::Evidence::Measurements => Some("measurements"),
             v1::Evidence::OtherKernels => Some("other kernels"),
             v1::Evidence::OtherTargets => Some("other targets"),
+            v1::Evidence::OtherInstances => Some("other instances"),
         };
         let reporter = |reporter: &v1::Reporter| Reporter {
             name: reporter.reporter.clone(),
@@ -99,7 +96,6 @@ impl From<&v1::Adaptation> for Lesson {
             leave_one_out_tau: adaptation.leave_one_out_tau,
             zero_shot_tau: adaptation.zero_shot_tau,
             stored_measurements: adaptation.stored_measurements,
-            pool: adaptation.pool.map(Pool::from),
             reporters: adaptation.reporters.iter().map(reporter).collect(),
             sources: adaptation.sources.iter().map(Source::from).collect(),
             rests_on: adaptation.rests_on().filter_map(evidence).collect(),
@@ -107,35 +103,26 @@ impl From<&v1::Adaptation> for Lesson {
     }
 }
 
-impl From<v1::Pool> for Pool {
-    fn from(pool: v1::Pool) -> Self {
+impl From<&v1::RelatedSource> for Source {
+    fn from(source: &v1::RelatedSource) -> Self {
         Self {
-            kernels: pool.graphs,
-            measured_configurations: pool.measured_configs,
-            used: pool.used,
-            leave_one_out_tau: pool.leave_one_out_tau,
-            zero_shot_tau: pool.zero_shot_tau,
-            refusal: match pool.refusal() {
-                v1::PoolRefusal::Unspecified => None,
-                v1::PoolRefusal::TooFewKernels => Some("two kernels are needed"),
-                v1::PoolRefusal::NoBetterThanModel => Some("the model does as well"),
-                v1::PoolRefusal::NoBetterThanChance => Some("chance may do as well"),
+            kind: match source.kind() {
+                v1::SourceKind::Unspecified => None,
+                v1::SourceKind::Instances => Some("instances"),
+                v1::SourceKind::Kernels => Some("kernels"),
+                v1::SourceKind::Target => Some("target"),
             },
-        }
-    }
-}
-
-impl From<&v1::TargetSource> for Source {
-    fn from(source: &v1::TargetSource) -> Self {
-        Self {
             target: source.target.clone(),
+            lists: source.lists,
             measured_configurations: source.measured_configs,
             used: source.used,
             agreement: source.agreement,
+            model_tau: source.model_tau,
             refusal: match source.refusal() {
                 v1::SourceRefusal::Unspecified => None,
                 v1::SourceRefusal::TooFewMeasurements => Some("too little was measured"),
-                v1::SourceRefusal::UnlikeOthers => Some("the other targets do not predict it"),
+                v1::SourceRefusal::UnlikeOthers => Some("the others predict no better than chance"),
+                v1::SourceRefusal::NoBetterThanModel => Some("the model does as well"),
                 v1::SourceRefusal::Contradicted => {
                     Some("the measurements of this target contradict it")
                 }
@@ -151,18 +138,21 @@ impl From<v1::Confidence> for Confidence {
             expected_tau: confidence.expected_tau,
             expected_tau_low: confidence.expected_tau_low,
             expected_tau_high: confidence.expected_tau_high,
+            expected_slowdown: confidence.expected_slowdown,
+            expected_slowdown_p90: confidence.expected_slowdown_p90,
         }
     }
 }
 
 impl Display for Lesson {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        for source in &self.sources {
+        // What was never measured says nothing worth a line.
+        for source in self
+            .sources
+            .iter()
+            .filter(|source| source.measured_configurations > 0)
+        {
             writeln!(formatter, "{source}")?;
-        }
-        // A pool without kernels says only that none of this structure were measured.
-        if let Some(pool) = self.pool.as_ref().filter(|pool| pool.kernels > 0) {
-            writeln!(formatter, "{pool}")?;
         }
         // A single reporter is this client, or has nobody to differ from.
         if self.reporters.len() > 1 {
@@ -212,35 +202,25 @@ impl Display for Reporter {
 impl Display for Source {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let measured = measured(self.measured_configurations);
-        let target = printable(&self.target);
+        let of = match self.kind {
+            Some("instances") => format!("in {}", counted(self.lists as usize, "other instance")),
+            Some("kernels") => {
+                let kernels = counted(self.lists as usize, "other kernel");
+                format!("in {kernels} of this structure")
+            }
+            _ => format!("of `{}`", printable(&self.target)),
+        };
         match self.refusal {
             None => write!(
                 formatter,
-                "Learned from {measured} of `{target}`, which agrees by a tau of {:.2}.",
+                "Learned from {measured} {of}, with a tau of {:.2}.",
                 self.agreement
             ),
             Some(refusal) => write!(
                 formatter,
-                "Learned nothing from {measured} of `{target}`: {refusal}."
+                "Learned nothing from {measured} {of}: {refusal}."
             ),
         }
-    }
-}
-
-impl Display for Pool {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let learned = if self.used { "" } else { " nothing" };
-        write!(
-            formatter,
-            "Learned{learned} from {} in {} of this structure: tau {:.2} when each is predicted by the others, {:.2} by the model alone.",
-            measured(self.measured_configurations),
-            counted(self.kernels as usize, "other kernel"),
-            self.leave_one_out_tau,
-            self.zero_shot_tau,
-        )?;
-        self.refusal.map_or(Ok(()), |refusal| {
-            write!(formatter, " They are not used: {refusal}.")
-        })
     }
 }
 
@@ -252,6 +232,12 @@ impl Display for Confidence {
         if let Some((tau, (low, high))) = self.expected_tau.zip(interval) {
             parts.push(format!(
                 "expected tau with run times {tau:.2} ({low:.2} to {high:.2})"
+            ));
+        }
+        if let Some((expected, upper)) = self.expected_slowdown.zip(self.expected_slowdown_p90) {
+            let [expected, upper] = [expected, upper].map(|slowdown| 100.0 * (slowdown - 1.0));
+            parts.push(format!(
+                "the first is expected {expected:.1} % above the fastest, at most {upper:.1} % nine times of ten"
             ));
         }
         if self.unknown_opcodes > 0 {
@@ -276,11 +262,14 @@ mod tests {
             expected_tau: Some(0.62),
             expected_tau_low: Some(0.4),
             expected_tau_high: Some(0.84),
+            expected_slowdown: Some(1.012),
+            expected_slowdown_p90: Some(1.04),
             unknown_opcodes: 1,
         });
         assert_eq!(
             expected.to_string(),
-            "Confidence: expected tau with run times 0.62 (0.40 to 0.84); 1 opcode unknown to the models."
+            "Confidence: expected tau with run times 0.62 (0.40 to 0.84); the first is expected 1.2 % above the fastest, \
+             at most 4.0 % nine times of ten; 1 opcode unknown to the models."
         );
     }
 }

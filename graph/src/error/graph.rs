@@ -1,7 +1,9 @@
 use std::fmt;
 
 use super::{ModuleFault, TextError};
-use crate::{LimitKind, Limits, NamedSetError, Task, shortened, wire::WireError};
+use crate::{
+    InstanceFeatureError, LimitKind, Limits, NamedSetError, Task, shortened, wire::WireError,
+};
 
 /// The error of a graph that is refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -105,6 +107,9 @@ pub enum GraphError {
         /// Maximum number.
         limit: usize,
     },
+    /// Features of an instance that are none.
+    #[error("instance_features: {0}")]
+    InstanceFeatures(InstanceFeatureError),
     /// Features that are not as many for every node.
     #[error(
         "node_features has {found} values for {nodes} nodes; every node has the same number of columns, at least 1"

@@ -232,13 +232,16 @@ impl Graph {
             + self.feature_graph().map_or(0, FeatureGraph::name_bytes)
     }
 
-    /// Returns a digest of the opcodes and edges, which graphs of other shapes may share.
+    /// Returns a digest of the opcodes and edges, which graphs of other shapes may share; of an instance with features, of its set.
     pub fn structure(&self) -> Digest {
         let mut form = CanonicalForm::new(b"hlorank-structure");
         form.bytes(&[self.task.kind().number()]);
         form.count(self.len());
         form.bytes(self.opcodes());
         form.numbers(self.edges().as_flattened().iter().copied());
+        if let Some(graph) = self.feature_graph() {
+            graph.write_set(&mut form);
+        }
         form.digest()
     }
 

@@ -7,6 +7,8 @@ use crate::{
     hash::CanonicalForm,
 };
 
+use super::instance::{InstanceFeatureError, InstanceFeatures};
+
 /// A graph of `n` nodes with the columns of a named feature set, which the manifest of a model or the sender defines, and `m`
 /// edges. Edges form no cycle.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +19,8 @@ pub struct FeatureGraph {
     description: Option<Arc<NamedFeatureSet>>,
     /// Which instance of the set it is, where features do not tell; may be empty.
     instance: String,
+    /// How the instance differs from others; may be none.
+    instance_features: InstanceFeatures,
     nodes: usize,
     /// `[n, columns]` row-major features, all finite.
     features: Vec<f32>,
@@ -52,6 +56,7 @@ impl FeatureGraph {
             set,
             description: None,
             instance: String::new(),
+            instance_features: InstanceFeatures::default(),
             nodes,
             features,
             edges,
@@ -67,6 +72,22 @@ impl FeatureGraph {
             });
         }
         Ok(Self { instance, ..self })
+    }
+
+    /// Says how the instance differs from others. Only a graph of one node is an instance.
+    pub(super) fn with_instance_features(
+        self,
+        instance_features: InstanceFeatures,
+    ) -> Result<Self, GraphError> {
+        let nodes = self.nodes;
+        if nodes > 1 && !instance_features.is_empty() {
+            let error = InstanceFeatureError::SeveralNodes { nodes };
+            return Err(GraphError::InstanceFeatures(error));
+        }
+        Ok(Self {
+            instance_features,
+            ..self
+        })
     }
 
     /// Describes the feature set by the names of its columns.
@@ -98,6 +119,11 @@ impl FeatureGraph {
         &self.instance
     }
 
+    /// Returns how the instance differs from others.
+    pub fn instance_features(&self) -> &InstanceFeatures {
+        &self.instance_features
+    }
+
     /// Returns the name of the feature set.
     pub fn set(&self) -> &str {
         &self.set
@@ -126,7 +152,7 @@ impl FeatureGraph {
     /// Returns the bytes that the names take.
     pub(super) fn name_bytes(&self) -> usize {
         let described = self.description.as_ref().map_or(0, |set| set.bytes());
-        self.set.len() + self.instance.len() + described
+        self.set.len() + self.instance.len() + self.instance_features.bytes() + described
     }
 
     /// Returns the canonical form in `graph/README.md`.
@@ -151,7 +177,24 @@ impl FeatureGraph {
             form.count(self.instance.len());
             form.bytes(self.instance.as_bytes());
         }
+        if !self.instance_features.is_empty() {
+            form.bytes(b"instance features");
+            self.instance_features.write(&mut form);
+        }
         form
+    }
+
+    /// Writes what instances of one set share, whose measurements say something of each other.
+    pub(super) fn write_set(&self, form: &mut CanonicalForm) {
+        if self.instance_features.is_empty() {
+            return;
+        }
+        form.bytes(b"instances");
+        form.count(self.set.len());
+        form.bytes(self.set.as_bytes());
+        if let Some(set) = &self.description {
+            form.bytes(&set.digest().0);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use hlorank_proto::v1::{self, GraphFeatures, graph::Source};
 
-use super::{checked::Graph, feature_graph::FeatureGraph};
+use super::{checked::Graph, feature_graph::FeatureGraph, instance::InstanceFeatures};
 use crate::{
     FEATURES, FusionProgram, GraphArrays, GraphError, HloModule, Limits, NodeDescription, Pad,
     Scope, Task, pace,
@@ -111,6 +111,8 @@ impl FeatureGraph {
         let edges = read_edges("edges", &graph.edges)?;
         let read = Self::new(graph.feature_set.clone(), nodes, features, edges, limits)?;
         let read = read.of_instance(graph.instance.clone())?;
+        let features = InstanceFeatures::of_message(&graph.instance_features);
+        let read = read.with_instance_features(features.map_err(GraphError::InstanceFeatures)?)?;
         if graph.config_columns.is_empty() && graph.node_columns.is_empty() {
             return Ok(read);
         }
@@ -128,6 +130,7 @@ impl FeatureGraph {
             node_columns: described.map_or_else(Vec::new, |set| set.node_features().to_vec()),
             config_columns: described.map_or_else(Vec::new, |set| set.config_features().to_vec()),
             instance: self.instance().to_owned(),
+            instance_features: self.instance_features().to_message(),
         }
     }
 }

@@ -2,6 +2,11 @@
 
 mod checked;
 mod feature_graph;
+mod instance;
 mod message;
 
-pub use self::{checked::Graph, feature_graph::FeatureGraph};
+pub use self::{
+    checked::Graph,
+    feature_graph::FeatureGraph,
+    instance::{InstanceFeature, InstanceFeatureError, InstanceFeatures, InstanceValue},
+};

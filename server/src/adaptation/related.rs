@@ -9,13 +9,15 @@
 
 use std::{collections::BTreeMap, iter, sync::Arc};
 
-use hlorank_graph::pace;
+use hlorank_graph::{InstanceFeatures, pace};
 use parking_lot::Mutex;
 
 use super::{
     Measurements, Point, Prior,
+    instances::{InstanceModel, Slowdown},
     linear_algebra::{Factor, add_scaled, dot},
-    trees::{Examples, Trees},
+    related_basis::{Refusal, RelatedBasis},
+    trees::{Examples, Growth, Trees},
 };
 use crate::statistics::{centered, deviation, mean, scalar, tau, variance_by_chance};
 
@@ -29,6 +31,14 @@ pub(crate) struct Expectation {
     pub(crate) prior: Prior,
 }
 
+/// What related lists are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SourceKind {
+    Instances,
+    Kernels,
+    Targets,
+}
+
 /// What is expected beside a line in the score.
 #[derive(Clone, Debug)]
 enum ResidualModel {
@@ -36,34 +46,8 @@ enum ResidualModel {
     Bounds(Arc<[f64]>),
     /// From other targets.
     Trees(Arc<Trees>),
-}
-
-/// What related lists say, and whether they are used.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct RelatedBasis {
-    /// Number of lists that have enough measurements, if several are judged together.
-    pub(crate) lists: usize,
-    /// Number of distinct configurations that were measured or failed.
-    pub(crate) measured: usize,
-    /// Kendall's tau of times and what other lists, or for the target's own times these lists, predict of them.
-    pub(crate) agreement: f64,
-    /// The same of the times and the model's scores, if it is compared.
-    pub(crate) score_tau: f64,
-    /// `None` if they are used.
-    pub(crate) refusal: Option<Refusal>,
-}
-
-/// Why related lists are not used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// Too few lists or configurations have a time, or all times are equal.
-    TooFew,
-    /// Others predict them no better than chance may.
-    NoBetterThanChance,
-    /// They predict each other no better than the model does.
-    NoBetterThanModel,
-    /// The target's own measurements contradict them.
-    Contradicted,
+    /// From other instances, of one with these features.
+    Instances(Arc<InstanceModel>, Arc<InstanceFeatures>),
 }
 
 /// Measurements of a graph on other targets, and what each of them says alone.
@@ -76,12 +60,20 @@ pub(crate) struct StudiedTargets {
 
 struct StudiedTarget {
     /// None if they are too few.
-    examples: Examples,
+    examples: TargetExamples,
     basis: RelatedBasis,
     /// What it says alone.
     trees: Trees,
     /// Deviation of its times from what the others say; from their mean if there are no others.
     spread: f64,
+}
+
+/// The measurements of a target.
+#[derive(Clone, Debug, Default)]
+struct TargetExamples {
+    points: Vec<Point>,
+    /// `[points]` what the model does not explain of ln(seconds), around its mean.
+    targets: Vec<f64>,
 }
 
 /// The measurements of a kernel, around their means.
@@ -115,9 +107,6 @@ const MIN_MEASURED: usize = 3;
 /// Rounds of learning from all targets, and from some of them to compare them.
 const ROUNDS: usize = 200;
 const ROUNDS_TO_COMPARE: usize = 60;
-
-/// Bytes of the trees of one target at most: `ROUNDS` tables.
-const TREE_BYTES: usize = ROUNDS * (64 + 6 * 2) * size_of::<f64>();
 
 /// Minimum number of times of another target, and of the target's own that it is compared with.
 const ENOUGH: usize = 5;
@@ -184,9 +173,47 @@ impl Expectation {
         (learned, basis)
     }
 
-    /// Whether it is from other targets, rather than from other kernels.
-    pub(crate) fn is_of_targets(&self) -> bool {
-        matches!(self.rest, ResidualModel::Trees(_))
+    /// What other instances say of one with these features. The score is a column of theirs.
+    pub(crate) fn of_instances(model: Arc<InstanceModel>, features: Arc<InstanceFeatures>) -> Self {
+        Self {
+            slope: 0.0,
+            prior: Prior {
+                slope: 1.0,
+                spread: model.spread,
+                doubt: 0.0,
+            },
+            rest: ResidualModel::Instances(model, features),
+        }
+    }
+
+    /// What it is from.
+    pub(crate) fn kind(&self) -> SourceKind {
+        match self.rest {
+            ResidualModel::Bounds(_) => SourceKind::Kernels,
+            ResidualModel::Trees(_) => SourceKind::Targets,
+            ResidualModel::Instances(..) => SourceKind::Instances,
+        }
+    }
+
+    /// Whether enough instances are known to measure what they predict to be fastest, whatever is uncertain.
+    pub(crate) fn is_followed(&self) -> bool {
+        matches!(&self.rest, ResidualModel::Instances(model, _) if model.is_followed())
+    }
+
+    /// Texts of the instance that no measured one has, with the names of their features.
+    pub(crate) fn unknown_values(&self) -> Vec<(String, String)> {
+        match &self.rest {
+            ResidualModel::Instances(model, features) => model.unknown_values(features),
+            ResidualModel::Bounds(_) | ResidualModel::Trees(_) => Vec::new(),
+        }
+    }
+
+    /// How far a first pick is expected to be above the fastest, given what is expected of it; nothing if no instances say it.
+    pub(crate) fn slowdown(&self, expected: f64) -> Option<Slowdown> {
+        match &self.rest {
+            ResidualModel::Instances(model, _) => model.slowdown(expected),
+            ResidualModel::Bounds(_) | ResidualModel::Trees(_) => None,
+        }
     }
 
     /// Takes the place of the scores of points.
@@ -196,7 +223,8 @@ impl Expectation {
                 let points = pace::in_steps(8, &*points);
                 points.map(|point| dot(rises, &point.bounds)).collect()
             }
-            ResidualModel::Trees(trees) => trees.predict(points),
+            ResidualModel::Trees(trees) => trees.predict(&*points),
+            ResidualModel::Instances(model, features) => model.predict(features, points),
         };
         for (point, rest) in points.iter_mut().zip(rest) {
             point.score = self.slope * point.score + rest;
@@ -258,15 +286,15 @@ impl StudiedTargets {
         // What the model does not explain of each target's times, around its mean. A failure counts as slow.
         let examples = targets.iter().map(|target| {
             if target.measured() < ENOUGH || !target.teach() {
-                return Examples::default();
+                return TargetExamples::default();
             }
             let slow = target.clone().with_failures_slow();
-            Examples {
+            TargetExamples {
                 targets: centered(slow.beside_scores(prior.slope)),
                 points: slow.points,
             }
         });
-        let examples: Vec<Examples> = examples.collect();
+        let examples: Vec<TargetExamples> = examples.collect();
         let studied = targets.iter().enumerate().map(|(number, target)| {
             let (before, from) = examples.split_at(number);
             let others = joined(before.iter().chain(&from[1..]));
@@ -299,7 +327,7 @@ impl StudiedTargets {
         let [least, most] = SPREAD;
         let expectation = Expectation {
             slope: self.prior.slope,
-            rest: ResidualModel::Trees(Arc::new(Trees::new(&examples, ROUNDS))),
+            rest: ResidualModel::Trees(Arc::new(examples.teach(ROUNDS))),
             prior: Prior {
                 slope: 1.0,
                 spread: mean(&spreads).clamp(least, most),
@@ -314,14 +342,17 @@ impl StudiedTargets {
 
     /// Bytes that it takes.
     pub(super) fn bytes(&self) -> usize {
-        let examples = self.targets.iter().map(|target| &target.examples);
-        let bytes = examples.map(|each| Point::bytes(&each.points) + size_of_val(&*each.targets));
-        bytes.sum::<usize>() + TREE_BYTES * (self.targets.len() + 2)
+        let of_target = |target: &StudiedTarget| {
+            let TargetExamples { points, targets } = &target.examples;
+            Point::bytes(points) + size_of_val(&**targets) + target.trees.bytes()
+        };
+        // What some of them say together takes about what each says alone.
+        2 * self.targets.iter().map(of_target).sum::<usize>()
     }
 }
 
 impl StudiedTarget {
-    fn new(measured: usize, examples: Examples, others: &Examples) -> Self {
+    fn new(measured: usize, examples: TargetExamples, others: &TargetExamples) -> Self {
         let mut basis = RelatedBasis {
             lists: 1,
             measured,
@@ -334,7 +365,9 @@ impl StudiedTarget {
             rounds = 0;
         } else if !others.targets.is_empty() {
             // A single target has no other to be compared with, and is believed until measurements of the target contradict it.
-            let predicted = Trees::new(others, ROUNDS_TO_COMPARE).predict(&examples.points);
+            let predicted = others
+                .teach(ROUNDS_TO_COMPARE)
+                .predict(examples.points.as_slice());
             basis.agreement = tau(&left, &predicted);
             let sure = from_chance(basis.agreement, left.len()) > SURE_OF_TARGETS;
             basis.refusal = (!sure).then_some(Refusal::NoBetterThanChance);
@@ -342,7 +375,7 @@ impl StudiedTarget {
         }
         Self {
             basis,
-            trees: Trees::new(&examples, rounds),
+            trees: examples.teach(rounds),
             examples,
             spread: deviation(&left),
         }
@@ -355,7 +388,7 @@ impl StudiedTarget {
         }
         // Whole times, though its trees predict what the model does not explain of them: many own
         // measurements teach more than a target that adds little to the model, which so is refused.
-        let agreement = tau(&own.times, &self.trees.predict(&own.points));
+        let agreement = tau(&own.times, &self.trees.predict(own.points.as_slice()));
         let deviations = from_chance(agreement, own.measured());
         // Few times contradict by a reversed order alone, many by an order that is unlike.
         let contradicts =
@@ -373,8 +406,19 @@ fn from_chance(tau: f64, measured: usize) -> f64 {
     tau / variance_by_chance(measured).sqrt()
 }
 
-fn joined<'a>(examples: impl Iterator<Item = &'a Examples> + Clone) -> Examples {
-    Examples {
+impl TargetExamples {
+    fn teach(&self, rounds: usize) -> Trees {
+        let examples = Examples {
+            rows: self.points.as_slice(),
+            targets: &self.targets,
+            weights: None,
+        };
+        Trees::new(&examples, Growth::new(rounds, false))
+    }
+}
+
+fn joined<'a>(examples: impl Iterator<Item = &'a TargetExamples> + Clone) -> TargetExamples {
+    TargetExamples {
         points: examples
             .clone()
             .flat_map(|each| each.points.clone())

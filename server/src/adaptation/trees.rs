@@ -1,291 +1,431 @@
 //! Boosted trees: a sum of small trees, each of which learns what those before it left over (Friedman, 2001).
 //!
-//! All nodes of one depth of a tree ask the same question, so that a tree is a table with one bit of its index for each
-//! question (Prokhorenkova et al., 2018). Such trees are quick to evaluate and hard to overfit.
+//! A tree grows by the split of one leaf that explains most, until it has enough leaves (Ke et al., 2017). Splits are looked for between
+//! at most 127 intervals of a column, whose sums are made for the smaller half of a split alone: the others follow by subtraction. Ours,
+//! because no kept crate both stops for other work and gives the same trees for the same rows.
 
 use hlorank_graph::pace;
 
 use super::Point;
-use crate::split_mix::mix;
+use crate::{split_mix::mix, statistics::scalar};
 
-/// What predicts a number from some features.
+/// What predicts a number from columns.
 #[derive(Clone, Debug)]
 pub(super) struct Trees {
-    /// What questions are asked of.
-    features: Vec<Feature>,
+    /// What is predicted before the first tree.
+    mean: f64,
+    columns: Vec<Column>,
     trees: Vec<Tree>,
 }
 
-/// A feature that differs among the examples.
+/// Rows of numbers, column by column, because all columns at once may be more than the memory that a call takes.
+pub(super) trait Rows {
+    /// Number of rows.
+    fn rows(&self) -> usize;
+
+    /// Number of columns.
+    fn columns(&self) -> usize;
+
+    /// `[rows]` the values of a column.
+    fn column(&self, number: usize) -> Vec<f64>;
+}
+
+/// Rows to learn from.
+pub(super) struct Examples<'a, R: ?Sized> {
+    pub(super) rows: &'a R,
+    /// `[rows]` what is predicted.
+    pub(super) targets: &'a [f64],
+    /// `[rows]` how much each row counts; `None` if all count 1.
+    pub(super) weights: Option<&'a [f64]>,
+}
+
+/// How trees grow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Growth {
+    /// Number of trees.
+    rounds: usize,
+    /// Maximum number of leaves of a tree.
+    leaves: usize,
+    /// Minimum number of rows of a leaf.
+    least: u32,
+}
+
+/// A column that differs among the examples.
 #[derive(Clone, Debug)]
-struct Feature {
-    /// Its place in a row.
-    place: usize,
+struct Column {
+    /// Its number among the rows' columns.
+    number: usize,
     /// Ascending.
     thresholds: Vec<f64>,
 }
 
-/// Points, and the number that belongs to each.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Examples {
-    /// `[rows]` all with the same number of features.
-    pub(super) points: Vec<Point>,
-    pub(super) targets: Vec<f64>,
-}
-
-#[derive(Clone, Debug)]
-struct Tree {
-    questions: Vec<Question>,
-    /// `[2^questions]` what each combination of answers adds.
-    leaves: Vec<f64>,
-}
-
-/// Whether a feature is larger than one of its thresholds.
-#[derive(Clone, Copy, Debug)]
-struct Question {
-    /// Number among the features.
-    feature: usize,
-    /// Number of the threshold.
-    threshold: u8,
-}
-
-/// A feature as numbers of the intervals between its thresholds.
-struct BinnedFeature {
-    feature: Feature,
+/// A column as numbers of the intervals between its thresholds.
+struct BinnedColumn {
+    column: Column,
     /// `[rows]` number of thresholds below each value.
     bins: Vec<u8>,
 }
 
-/// What the trees before left over, and the rows that a tree learns from.
-struct Sample<'a> {
-    /// `[rows]`
-    left: &'a [f64],
-    /// `[rows]`
-    is_drawn: &'a [bool],
+/// Its first node is the root.
+#[derive(Clone, Debug)]
+struct Tree(Vec<Node>);
+
+#[derive(Clone, Copy, Debug)]
+enum Node {
+    Leaf(f64),
+    Split(Split, [u16; 2]),
 }
 
-/// Sum and number of what is left over.
+/// Rows whose value lies above a threshold go to the second child.
+#[derive(Clone, Copy, Debug)]
+struct Split {
+    /// Number among the columns of the trees.
+    column: u16,
+    threshold: u8,
+}
+
+/// What is left over of some rows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     total: f64,
-    count: f64,
+    weight: f64,
+    rows: u32,
 }
 
-/// Maximum number of questions of a tree.
-const DEPTH: usize = 6;
+/// What trees learn from, in one round.
+struct Round<'a> {
+    columns: &'a [BinnedColumn],
+    /// Numbers of the columns that are drawn.
+    drawn: Vec<usize>,
+    /// `[rows]` what is left over, times the weight.
+    left: &'a [f64],
+    /// `[rows]`
+    weights: &'a [f64],
+    least: u32,
+}
 
-/// Maximum number of thresholds of a feature.
-const THRESHOLDS: usize = 48;
+/// A leaf while its tree grows.
+struct Leaf {
+    node: usize,
+    rows: Vec<u32>,
+    /// `[drawn columns, bins]`
+    sums: Vec<Sum>,
+    /// The best split, and what it explains.
+    best: Option<(Split, f64)>,
+}
 
-/// Maximum number of features, since learning takes time with their number.
-const MAX_FEATURES: usize = 64;
+/// Maximum number of thresholds of a column, and so of bins less one.
+const THRESHOLDS: usize = 127;
+const BINS: usize = THRESHOLDS + 1;
+
+/// Maximum number of columns, since learning takes time with their number.
+const MAX_COLUMNS: usize = 128;
 
 /// What a tree adds of what its leaves found.
-const RATE: f64 = 0.1;
+const RATE: f64 = 0.08;
 
-/// Number of examples of 0 that every leaf has beside its own.
+/// Weight of 0 that every leaf has beside its rows.
 const SHRINKAGE: f64 = 1.0;
 
-/// The share of rows and of features that a tree learns from, of 256.
-const SHARE: u64 = 205;
+/// The share of rows and of columns that a tree learns from, of 256: other rows and columns each, so that the errors of trees differ.
+const SHARE_OF_ROWS: u64 = 205;
+const SHARE_OF_COLUMNS: u64 = 128;
+
+impl Growth {
+    /// Trees for few or for many lists.
+    pub(super) const fn new(rounds: usize, is_many: bool) -> Self {
+        let (leaves, least) = if is_many { (31, 10) } else { (15, 5) };
+        Self {
+            rounds,
+            leaves,
+            least,
+        }
+    }
+}
 
 impl Trees {
-    /// Learns in this number of rounds.
-    pub(super) fn new(examples: &Examples, rounds: usize) -> Self {
-        let features = telling_features(examples);
-        let mut left = examples.targets.clone();
+    pub(super) fn new<R: Rows + ?Sized>(examples: &Examples<'_, R>, growth: Growth) -> Self {
+        let rows = examples.targets.len();
+        let ones = vec![1.0; rows];
+        let weights = examples.weights.unwrap_or(&ones);
+        let mut all = Sum::default();
+        for (target, weight) in examples.targets.iter().zip(weights) {
+            all.add(Sum::of_row(target * weight, *weight));
+        }
+        let mean = if all.weight > 0.0 {
+            all.total / all.weight
+        } else {
+            0.0
+        };
+        let weighted = examples.targets.iter().zip(weights);
+        let mut left: Vec<f64> = weighted
+            .map(|(target, weight)| (target - mean) * weight)
+            .collect();
+        let columns = telling_columns(examples.rows, &left, weights);
         let mut trees = Vec::new();
-        for round in pace::in_steps(1, 0..rounds) {
-            let seed = mix(round as u64);
-            // Each tree learns from other rows and features, so that their errors differ and cancel
-            // out.
-            let sample = Sample {
+        for number in pace::in_steps(1, 0..growth.rounds) {
+            let seed = mix(number as u64);
+            let round = Round {
+                columns: &columns,
+                drawn: (0..columns.len())
+                    .filter(|&column| is_drawn(mix(seed), column, SHARE_OF_COLUMNS))
+                    .collect(),
                 left: &left,
-                is_drawn: &(0..left.len())
-                    .map(|row| is_drawn(seed, row))
-                    .collect::<Vec<_>>(),
+                weights,
+                least: growth.least,
             };
-            let (tree, leaf_of) = Tree::new(&features, &sample, mix(seed));
-            for (left, leaf) in left.iter_mut().zip(leaf_of) {
-                *left -= tree.leaves[leaf];
+            let rows = (0..rows).filter(|&row| is_drawn(seed, row, SHARE_OF_ROWS));
+            let rows = rows.map(|row| u32::try_from(row).unwrap_or(u32::MAX));
+            let tree = round.grow(rows.collect(), growth.leaves);
+            for (row, left) in left.iter_mut().enumerate() {
+                *left -= weights[row] * tree.predict(|column| columns[column].bins[row]);
             }
             trees.push(tree);
         }
         Self {
-            features: features.into_iter().map(|each| each.feature).collect(),
+            mean,
+            columns: columns.into_iter().map(|each| each.column).collect(),
             trees,
         }
     }
 
-    /// `[rows]` the number that is predicted for each point.
-    pub(super) fn predict(&self, rows: &[Point]) -> Vec<f64> {
-        let features = pace::in_steps(1, &self.features);
-        let bins: Vec<Vec<u8>> = features.map(|feature| feature.bins(rows)).collect();
-        let mut sums = vec![0.0; rows.len()];
-        for tree in pace::in_steps(1, &self.trees) {
-            let mut leaf_of = vec![0_u8; rows.len()];
-            for question in &tree.questions {
-                for (leaf, &bin) in leaf_of.iter_mut().zip(&bins[question.feature]) {
-                    *leaf = 2 * *leaf + u8::from(bin > question.threshold);
-                }
+    /// `[rows]` the number that is predicted for each row.
+    pub(super) fn predict<R: Rows + ?Sized>(&self, rows: &R) -> Vec<f64> {
+        let (count, width) = (rows.rows(), self.columns.len());
+        // The bins of a row lie together, because each tree asks for some of them.
+        let mut bins = vec![0; count * width];
+        for (place, column) in pace::in_steps(1, self.columns.iter().enumerate()) {
+            let values = rows.column(column.number);
+            for (row, value) in values.into_iter().enumerate() {
+                bins[row * width + place] = column.bin(value);
             }
-            for (sum, leaf) in sums.iter_mut().zip(leaf_of) {
-                *sum += tree.leaves[usize::from(leaf)];
+        }
+        let mut sums = vec![self.mean; count];
+        for tree in pace::in_steps(16, &self.trees) {
+            for (row, sum) in sums.iter_mut().enumerate() {
+                let bins = &bins[row * width..][..width];
+                *sum += tree.predict(|column| bins[column]);
             }
         }
         sums
+    }
+
+    /// Bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let columns = self.columns.iter();
+        let columns = columns.map(|column| size_of_val(&*column.thresholds));
+        let trees = self.trees.iter().map(|tree| size_of_val(&*tree.0));
+        columns.sum::<usize>() + trees.sum::<usize>()
     }
 }
 
 impl Tree {
-    /// Returns a tree of what is left over, about the features that a draw takes, and the leaf of each row.
-    fn new(features: &[BinnedFeature], sample: &Sample<'_>, seed: u64) -> (Self, Vec<usize>) {
-        let mut leaf_of = vec![0; sample.left.len()];
-        let mut questions = Vec::new();
-        for depth in 0..DEPTH {
-            let drawn = features.iter().enumerate();
-            let drawn = drawn.filter(|(_, each)| is_drawn(seed, each.feature.place));
-            let best = drawn.filter_map(|(feature, each)| {
-                let (threshold, gain) = each.best_threshold(sample, &leaf_of, 1 << depth)?;
-                Some((Question { feature, threshold }, gain))
-            });
-            // A tree ends where no drawn feature has a threshold.
-            let Some((question, _)) = best.max_by(|(_, one), (_, other)| one.total_cmp(other))
-            else {
-                break;
-            };
-            let bins = &features[question.feature].bins;
-            for (leaf, &bin) in leaf_of.iter_mut().zip(bins) {
-                *leaf = 2 * *leaf + usize::from(bin > question.threshold);
+    fn predict(&self, bin: impl Fn(usize) -> u8) -> f64 {
+        let mut node = self.0[0];
+        loop {
+            match node {
+                Node::Leaf(value) => return value,
+                Node::Split(split, children) => {
+                    let is_above = bin(split.column.into()) > split.threshold;
+                    node = self.0[usize::from(children[usize::from(is_above)])];
+                }
             }
-            questions.push(question);
         }
-        let sums = sample.sums(1 << questions.len(), leaf_of.iter().copied());
-        let leaves = sums.iter().map(|sum| RATE * sum.mean()).collect();
-        (Self { questions, leaves }, leaf_of)
     }
 }
 
-impl Feature {
-    /// A feature of rows, without thresholds if it does not differ among them.
-    fn new(place: usize, rows: &[Point]) -> Self {
-        let mut values: Vec<f64> = rows.iter().map(|row| row.feature(place)).collect();
+impl Column {
+    /// A column without thresholds if it does not differ among the rows.
+    fn new(number: usize, values: &[f64]) -> Self {
+        let mut values = values.to_vec();
         values.sort_by(f64::total_cmp);
         values.dedup();
         let pairs = values.windows(2);
-        let between = pairs.map(|pair| f64::midpoint(pair[0], pair[1]));
-        let between: Vec<f64> = between.collect();
+        let between: Vec<f64> = pairs.map(|pair| f64::midpoint(pair[0], pair[1])).collect();
         // Thresholds lie evenly among the distinct values, which may differ by orders of magnitude.
         let step = between.len().div_ceil(THRESHOLDS).max(1);
         let thresholds = between.into_iter().skip(step / 2).step_by(step).collect();
-        Self { place, thresholds }
+        Self { number, thresholds }
     }
 
-    /// `[rows]` number of thresholds below each value.
-    fn bins(&self, rows: &[Point]) -> Vec<u8> {
-        let below = |row: &Point| {
-            let value = row.feature(self.place);
-            self.thresholds
-                .partition_point(|threshold| *threshold < value)
-        };
-        let bin = |row| u8::try_from(below(row)).unwrap_or(u8::MAX);
-        rows.iter().map(bin).collect()
+    /// Number of thresholds below a value.
+    fn bin(&self, value: f64) -> u8 {
+        let below = self
+            .thresholds
+            .partition_point(|threshold| *threshold < value);
+        u8::try_from(below).unwrap_or(u8::MAX)
     }
 }
 
-/// The features that differ. If there are too many, those are left out that tell least of the targets by themselves.
-fn telling_features(Examples { points, targets }: &Examples) -> Vec<BinnedFeature> {
-    let root = vec![0; targets.len()];
-    let all = Sample {
-        left: targets,
-        is_drawn: &vec![true; targets.len()],
-    };
-    let mut kept: Vec<(f64, BinnedFeature)> = Vec::new();
-    let leave_out = |kept: &mut Vec<(f64, BinnedFeature)>| {
+/// The columns that differ. If there are too many, those are left out that tell least of what is left over by themselves.
+fn telling_columns<R: Rows + ?Sized>(rows: &R, left: &[f64], weights: &[f64]) -> Vec<BinnedColumn> {
+    let everything: Vec<u32> = (0..).take(left.len()).collect();
+    let mut kept: Vec<(f64, BinnedColumn)> = Vec::new();
+    let leave_out = |kept: &mut Vec<(f64, BinnedColumn)>| {
         kept.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-        kept.truncate(MAX_FEATURES);
+        kept.truncate(MAX_COLUMNS);
     };
-    for place in pace::in_steps(1, 0..points.first().map_or(0, Point::features)) {
-        let feature = Feature::new(place, points);
-        if feature.thresholds.is_empty() {
+    for number in pace::in_steps(1, 0..rows.columns()) {
+        let values = rows.column(number);
+        let column = Column::new(number, &values);
+        if column.thresholds.is_empty() {
             continue;
         }
-        let binned = BinnedFeature {
-            bins: feature.bins(points),
-            feature,
+        let bins = values.iter().map(|value| column.bin(*value)).collect();
+        let columns = [BinnedColumn { column, bins }];
+        let round = Round {
+            columns: &columns,
+            drawn: vec![0],
+            left,
+            weights,
+            least: 1,
         };
-        let best = binned.best_threshold(&all, &root, 1);
-        kept.push((best.map_or(0.0, |(_, gain)| gain), binned));
-        // Few are there at a time, because a point can have more features than the points of a call have bytes.
-        if kept.len() == 2 * MAX_FEATURES {
+        let best = round.best_split(&round.sums(&everything));
+        let gain = best.map_or(0.0, |(_, gain)| gain);
+        kept.extend(columns.map(|column| (gain, column)));
+        // Few are there at a time, because a point can have more columns than the points of a call have bytes.
+        if kept.len() == 2 * MAX_COLUMNS {
             leave_out(&mut kept);
         }
     }
     leave_out(&mut kept);
-    let mut kept: Vec<BinnedFeature> = kept.into_iter().map(|(_, each)| each).collect();
-    kept.sort_by_key(|each| each.feature.place);
+    let mut kept: Vec<BinnedColumn> = kept.into_iter().map(|(_, each)| each).collect();
+    kept.sort_by_key(|each| each.column.number);
     kept
 }
 
-impl BinnedFeature {
-    /// Returns the number of the threshold that divides the leaves best, and by how much; nothing if there is none.
-    fn best_threshold(
-        &self,
-        sample: &Sample<'_>,
-        leaf_of: &[usize],
-        leaves: usize,
-    ) -> Option<(u8, f64)> {
-        let bins = self.feature.thresholds.len() + 1;
-        let rows = leaf_of.iter().zip(&self.bins);
-        let bin_of = rows.map(|(&leaf, &bin)| leaf * bins + usize::from(bin));
-        let sums = sample.sums(leaves * bins, bin_of);
-        // What each threshold explains of what is left over in the leaves.
-        let mut gains = vec![0.0; bins - 1];
-        for of_leaf in sums.chunks_exact(bins) {
-            let mut all = Sum::default();
-            for bin in of_leaf {
-                all.add(*bin);
+impl Round<'_> {
+    /// Grows a tree of these rows.
+    fn grow(&self, rows: Vec<u32>, most: usize) -> Tree {
+        let mut nodes = vec![Node::Leaf(0.0)];
+        let sums = self.sums(&rows);
+        let mut leaves = vec![self.leaf(0, rows, sums)];
+        while leaves.len() < most {
+            let splits = leaves.iter().enumerate();
+            let splits = splits.filter_map(|(place, leaf)| Some((place, leaf.best?)));
+            // Of equal gains the first counts, so that the same rows grow the same tree.
+            let best = splits
+                .rev()
+                .max_by(|(_, (_, one)), (_, (_, other))| one.total_cmp(other));
+            let Some((place, (split, _))) = best else {
+                break;
+            };
+            let leaf = leaves.swap_remove(place);
+            let bins = &self.columns[usize::from(split.column)].bins;
+            let (above, below): (Vec<u32>, Vec<u32>) = leaf
+                .rows
+                .iter()
+                .partition(|&&row| bins[row as usize] > split.threshold);
+            let children = [nodes.len(), nodes.len() + 1];
+            nodes[leaf.node] = Node::Split(
+                split,
+                children.map(|child| u16::try_from(child).unwrap_or(u16::MAX)),
+            );
+            nodes.extend([Node::Leaf(0.0); 2]);
+            let smaller = usize::from(above.len() < below.len());
+            let parts = [below, above];
+            let of_smaller = self.sums(&parts[smaller]);
+            let mut of_larger = leaf.sums;
+            for (sum, part) in of_larger.iter_mut().zip(&of_smaller) {
+                sum.subtract(*part);
             }
-            let mut below = Sum::default();
-            // What is above a threshold is all but what is below, so that one pass serves every threshold.
-            for (gain, bin) in gains.iter_mut().zip(of_leaf) {
-                below.add(*bin);
-                let above = Sum {
-                    total: all.total - below.total,
-                    count: all.count - below.count,
-                };
-                *gain += below.explained() + above.explained();
+            let sums = if smaller == 0 {
+                [of_smaller, of_larger]
+            } else {
+                [of_larger, of_smaller]
+            };
+            for ((node, rows), sums) in children.into_iter().zip(parts).zip(sums) {
+                leaves.push(self.leaf(node, rows, sums));
             }
         }
-        let gains = (0..).zip(gains);
-        gains.max_by(|(_, one), (_, other)| one.total_cmp(other))
+        for leaf in leaves {
+            let mut all = Sum::default();
+            for &row in &leaf.rows {
+                all.add(self.row(row));
+            }
+            nodes[leaf.node] = Node::Leaf(RATE * all.mean());
+        }
+        Tree(nodes)
     }
-}
 
-impl Sample<'_> {
-    /// Returns this many sums over the drawn rows, given the number of each row's sum.
-    fn sums(&self, count: usize, sum_of: impl Iterator<Item = usize>) -> Vec<Sum> {
-        let mut sums = vec![Sum::default(); count];
-        for ((number, &left), &is_drawn) in sum_of.zip(self.left).zip(self.is_drawn) {
-            if is_drawn {
-                sums[number].add(Sum {
-                    total: left,
-                    count: 1.0,
-                });
+    fn leaf(&self, node: usize, rows: Vec<u32>, sums: Vec<Sum>) -> Leaf {
+        Leaf {
+            node,
+            rows,
+            best: self.best_split(&sums),
+            sums,
+        }
+    }
+
+    fn row(&self, row: u32) -> Sum {
+        Sum::of_row(self.left[row as usize], self.weights[row as usize])
+    }
+
+    /// `[drawn columns, bins]` the sums of some rows.
+    fn sums(&self, rows: &[u32]) -> Vec<Sum> {
+        let of_rows: Vec<Sum> = rows.iter().map(|&row| self.row(row)).collect();
+        let mut sums = vec![Sum::default(); self.drawn.len() * BINS];
+        for (&column, sums) in self.drawn.iter().zip(sums.chunks_exact_mut(BINS)) {
+            let bins = &self.columns[column].bins;
+            for (&row, of_row) in rows.iter().zip(&of_rows) {
+                sums[usize::from(bins[row as usize])].add(*of_row);
             }
         }
         sums
     }
+
+    /// Returns the split that explains most, and how much; nothing if no split leaves rows enough on both sides.
+    fn best_split(&self, sums: &[Sum]) -> Option<(Split, f64)> {
+        let mut best: Option<(Split, f64)> = None;
+        for (&column, sums) in self.drawn.iter().zip(sums.chunks_exact(BINS)) {
+            let bins = self.columns[column].column.thresholds.len() + 1;
+            let mut all = Sum::default();
+            for sum in &sums[..bins] {
+                all.add(*sum);
+            }
+            let unsplit = all.explained();
+            let mut below = Sum::default();
+            for (threshold, sum) in (0..).zip(&sums[..bins - 1]) {
+                below.add(*sum);
+                let mut above = all;
+                above.subtract(below);
+                if below.rows < self.least || above.rows < self.least {
+                    continue;
+                }
+                let gain = below.explained() + above.explained() - unsplit;
+                if gain > best.map_or(0.0, |(_, gain)| gain) {
+                    let column = u16::try_from(column).unwrap_or(u16::MAX);
+                    best = Some((Split { column, threshold }, gain));
+                }
+            }
+        }
+        best
+    }
 }
 
 impl Sum {
+    fn of_row(total: f64, weight: f64) -> Self {
+        Self {
+            total,
+            weight,
+            rows: 1,
+        }
+    }
+
     fn add(&mut self, other: Self) {
         self.total += other.total;
-        self.count += other.count;
+        self.weight += other.weight;
+        self.rows += other.rows;
+    }
+
+    fn subtract(&mut self, other: Self) {
+        self.total -= other.total;
+        self.weight -= other.weight;
+        self.rows -= other.rows;
     }
 
     fn mean(&self) -> f64 {
-        self.total / (self.count + SHRINKAGE)
+        self.total / (self.weight + SHRINKAGE)
     }
 
     /// By how much the mean lowers the sum of squares.
@@ -295,8 +435,22 @@ impl Sum {
 }
 
 /// Whether a fixed draw takes a number.
-fn is_drawn(seed: u64, number: usize) -> bool {
-    mix(seed ^ mix(number as u64)) % 256 < SHARE
+fn is_drawn(seed: u64, number: usize, share: u64) -> bool {
+    mix(seed ^ mix(number as u64)) % 256 < share
+}
+
+impl Rows for [Point] {
+    fn rows(&self) -> usize {
+        self.len()
+    }
+
+    fn columns(&self) -> usize {
+        self.first().map_or(0, Point::features)
+    }
+
+    fn column(&self, number: usize) -> Vec<f64> {
+        self.iter().map(|point| point.feature(number)).collect()
+    }
 }
 
 #[cfg(test)]
@@ -310,7 +464,7 @@ mod tests {
         }
     }
 
-    fn examples(rows: impl Iterator<Item = u32>) -> Examples {
+    fn examples(rows: impl Iterator<Item = u32>) -> (Vec<Point>, Vec<f64>) {
         let features = |row: u32| [row % 8, row / 8 % 8, row * 5 % 7].map(f64::from);
         let points: Vec<Point> = rows.map(|row| point(&features(row))).collect();
         let target = |point: &Point| {
@@ -323,16 +477,24 @@ mod tests {
             row[0] / 2.0 - corner
         };
         let targets = points.iter().map(target).collect();
-        Examples { points, targets }
+        (points, targets)
+    }
+
+    fn learned((points, targets): &(Vec<Point>, Vec<f64>), weights: Option<&[f64]>) -> Trees {
+        let examples = Examples {
+            rows: points.as_slice(),
+            targets,
+            weights,
+        };
+        Trees::new(&examples, Growth::new(100, false))
     }
 
     #[test]
     fn what_was_learned_holds_for_other_rows() {
-        let trees = Trees::new(&examples((0..64).filter(|row| row % 3 > 0)), 100);
-        let others = examples((0..64).filter(|row| row % 3 == 0));
-        let predicted = trees.predict(&others.points);
-        let expected = others.points.iter().zip(&others.targets);
-        for ((point, target), predicted) in expected.zip(predicted) {
+        let trees = learned(&examples((0..64).filter(|row| row % 3 > 0)), None);
+        let (points, targets) = examples((0..64).filter(|row| row % 3 == 0));
+        let predicted = trees.predict(points.as_slice());
+        for ((point, target), predicted) in points.iter().zip(&targets).zip(predicted) {
             assert!(
                 (predicted - target).abs() < 0.7,
                 "{point:?}: {predicted} for {target}"
@@ -342,15 +504,20 @@ mod tests {
 
     #[test]
     fn equal_rows_or_none_teach_their_mean() {
-        let equal = Examples {
-            points: vec![point(&[1.0]); 9],
-            targets: vec![2.0; 9],
-        };
-        let trees = Trees::new(&equal, 100);
-        assert!((trees.predict(&[point(&[5.0])])[0] - 2.0).abs() < 0.1);
-        assert_eq!(
-            Trees::new(&Examples::default(), 3).predict(&[Point::default()]),
-            [0.0]
-        );
+        let trees = learned(&(vec![point(&[1.0]); 9], vec![2.0; 9]), None);
+        assert!((trees.predict([point(&[5.0])].as_slice())[0] - 2.0).abs() < 0.1);
+        let nothing = learned(&(Vec::new(), Vec::new()), None);
+        assert_eq!(nothing.predict([Point::default()].as_slice()), [0.0]);
+    }
+
+    #[test]
+    fn rows_count_by_their_weights() {
+        let points: Vec<Point> = (0..40_u32)
+            .map(|row| point(&[f64::from(row % 2)]))
+            .collect();
+        let targets: Vec<f64> = (0..40_u32).map(|row| f64::from(row / 20)).collect();
+        let weights: Vec<f64> = targets.iter().map(|target| 1.0 + 99.0 * target).collect();
+        let trees = learned(&(points, targets), Some(&weights));
+        assert!(trees.predict([point(&[0.0])].as_slice())[0] > 0.9);
     }
 }

@@ -5,8 +5,9 @@ use std::time::Instant;
 use hlorank_proto::v1::{self, ModelSelector, ReuseCounts, StageTimings};
 
 use crate::{
-    adaptation::{Refusal, RelatedBasis},
+    adaptation::{Refusal, SourceKind},
     graphs::Warning,
+    learning::RelatedSource,
     model::{LoadedModel, Model, ScoreUnit},
     outcome::{Reuse, Timings},
     queries::{Assessment, Query, ScoredCall},
@@ -104,12 +105,15 @@ pub(super) fn reuse_counts(reuse: Reuse) -> ReuseCounts {
 pub(super) fn confidence(assessment: &Assessment) -> Option<v1::Confidence> {
     let expected = assessment.expected;
     let (low, high) = expected.map(|expected| expected.interval()).unzip();
-    let is_known = expected.is_some() || assessment.unknown_opcodes > 0;
+    let slowdown = assessment.slowdown;
+    let is_known = expected.is_some() || slowdown.is_some() || assessment.unknown_opcodes > 0;
     is_known.then(|| v1::Confidence {
         expected_tau: expected.map(|expected| expected.tau),
         expected_tau_low: low,
         expected_tau_high: high,
         unknown_opcodes: count(assessment.unknown_opcodes),
+        expected_slowdown: slowdown.map(|slowdown| slowdown.expected),
+        expected_slowdown_p90: slowdown.map(|slowdown| slowdown.upper),
     })
 }
 
@@ -123,13 +127,14 @@ pub(super) fn adaptation_of(query: &Query) -> Option<v1::Adaptation> {
             .basis
             .is_some()
             .then_some(v1::Evidence::Measurements),
-        adaptation.expectation.as_ref().map(|expectation| {
-            if expectation.is_of_targets() {
-                v1::Evidence::OtherTargets
-            } else {
-                v1::Evidence::OtherKernels
-            }
-        }),
+        adaptation
+            .expectation
+            .as_ref()
+            .map(|expectation| match expectation.kind() {
+                SourceKind::Instances => v1::Evidence::OtherInstances,
+                SourceKind::Kernels => v1::Evidence::OtherKernels,
+                SourceKind::Targets => v1::Evidence::OtherTargets,
+            }),
     ];
     let reporters = adaptation.reporters.iter().map(|share| v1::Reporter {
         reporter: query.call.client.shown(&share.reporter).to_owned(),
@@ -150,7 +155,6 @@ pub(super) fn adaptation_of(query: &Query) -> Option<v1::Adaptation> {
         target: adaptation.target,
         measured_configs: count(adaptation.measured),
         stored_measurements: count(adaptation.stored),
-        pool: adaptation.pool.map(pool),
         reporters: reporters.collect(),
         sources: adaptation.sources.into_iter().map(source).collect(),
         rests_on: rests_on.into_iter().flatten().map(i32::from).collect(),
@@ -159,33 +163,32 @@ pub(super) fn adaptation_of(query: &Query) -> Option<v1::Adaptation> {
     })
 }
 
-fn source((target, basis): (String, RelatedBasis)) -> v1::TargetSource {
+fn source(
+    RelatedSource {
+        kind,
+        target,
+        basis,
+    }: RelatedSource,
+) -> v1::RelatedSource {
+    let kind = match kind {
+        SourceKind::Instances => v1::SourceKind::Instances,
+        SourceKind::Kernels => v1::SourceKind::Kernels,
+        SourceKind::Targets => v1::SourceKind::Target,
+    };
     let refusal = basis.refusal.map(|refusal| match refusal {
         Refusal::TooFew => v1::SourceRefusal::TooFewMeasurements,
         Refusal::Contradicted => v1::SourceRefusal::Contradicted,
-        Refusal::NoBetterThanChance | Refusal::NoBetterThanModel => v1::SourceRefusal::UnlikeOthers,
+        Refusal::NoBetterThanChance => v1::SourceRefusal::UnlikeOthers,
+        Refusal::NoBetterThanModel => v1::SourceRefusal::NoBetterThanModel,
     });
-    v1::TargetSource {
+    v1::RelatedSource {
+        kind: kind.into(),
         target,
+        lists: count(basis.lists),
         measured_configs: count(basis.measured),
         used: refusal.is_none(),
         agreement: basis.agreement,
-        refusal: refusal.unwrap_or_default().into(),
-    }
-}
-
-fn pool(basis: RelatedBasis) -> v1::Pool {
-    let refusal = basis.refusal.map(|refusal| match refusal {
-        Refusal::TooFew => v1::PoolRefusal::TooFewKernels,
-        Refusal::NoBetterThanModel => v1::PoolRefusal::NoBetterThanModel,
-        Refusal::NoBetterThanChance | Refusal::Contradicted => v1::PoolRefusal::NoBetterThanChance,
-    });
-    v1::Pool {
-        graphs: count(basis.lists),
-        measured_configs: count(basis.measured),
-        used: refusal.is_none(),
-        leave_one_out_tau: basis.agreement,
-        zero_shot_tau: basis.score_tau,
+        model_tau: basis.score_tau,
         refusal: refusal.unwrap_or_default().into(),
     }
 }

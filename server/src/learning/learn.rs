@@ -4,11 +4,12 @@ use hlorank_graph::{Configurations, SegmentedGraph};
 
 use super::{
     Lesson,
+    instances::InstanceModels,
     lesson::{MeasuredScores, RelatedLesson, learning_bytes},
     measured::{MeasuredConfigs, SentConfigs, join},
 };
 use crate::{
-    adaptation::{LessonCache, Measurements},
+    adaptation::{LessonCache, Measurements, SourceKind},
     call::{
         ADAPT, BatchReader, Call, CallError, Deadline, MAX_LEARNED, Position, SentMeasurements,
         class_of,
@@ -28,6 +29,7 @@ pub(crate) struct Learning {
     /// What earlier calls learned.
     pub(super) cache: Arc<LessonCache>,
     pub(super) stored: Arc<StoredMeasurements>,
+    pub(super) instance_models: InstanceModels,
 }
 
 /// A call that learns before it scores.
@@ -66,12 +68,14 @@ impl Learning {
             engine,
             cache: Arc::default(),
             stored,
+            instance_models: InstanceModels::default(),
         }
     }
 
     /// Sets the gauges to the current state.
     pub(crate) fn sample(&self, sizes: &CacheSizes) {
         self.cache.sample(sizes);
+        self.instance_models.sample(sizes);
     }
 
     /// Learns from measured configurations, and from stored ones if the call asks for them.
@@ -101,16 +105,26 @@ impl Learning {
             None
         };
         // A store that failed is not asked again.
-        let uses_kernels = stored.is_some();
+        let is_stored = stored.is_some();
         let stored = stored.unwrap_or_default();
         let warnings = &mut lesson.warnings;
         let measured = self.join(learner, sent, stored, warnings).await?;
-        let targets = self.other_targets(learner, &source, wanted.others).await;
-        related.targets = lesson.unless_failed(targets).flatten();
+        // Other instances bring the graph itself on other targets with them.
+        if is_stored {
+            let others = wanted.others.clone();
+            let instances = self.instances(learner, &source, others).await;
+            let instances = lesson.unless_failed(instances).flatten();
+            related.lists = instances.map(|lists| (SourceKind::Instances, lists));
+        }
+        if related.lists.is_none() {
+            let targets = self.other_targets(learner, &source, wanted.others).await;
+            related.targets = lesson.unless_failed(targets).flatten();
+        }
         // The kernels of the structure come last, because they are scored behind all other work.
-        if uses_kernels {
+        if is_stored && related.lists.is_none() {
             let kernels = self.kernels(learner, &source).await;
-            related.kernels = lesson.unless_failed(kernels).flatten();
+            let kernels = lesson.unless_failed(kernels).flatten();
+            related.lists = kernels.map(|lists| (SourceKind::Kernels, lists));
         }
         let Some(measured) = measured else {
             let relate = move |_| {
@@ -132,6 +146,10 @@ impl Learning {
         let cache = Arc::clone(&self.cache);
         let learn = move |_| lesson.learn(&cache, related, &measured, &scores, held);
         Ok(self.pool().run(Class::Bulk, learn).await?.value)
+    }
+
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
     }
 
     pub(super) fn pool(&self) -> &Arc<ComputePool> {

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     adaptation::{
         AdaptedModel, Basis, Expectation, LessonCache, MAX_SIZE, Measurements, Point, Prior,
-        RelatedBasis, StudiedTargets,
+        RelatedBasis, Slowdown, SourceKind, StudiedTargets,
     },
     call::MAX_LEARNED,
     graphs::Warning,
@@ -44,20 +44,28 @@ pub(crate) struct Adaptation {
     pub(crate) stored: usize,
     /// `None` if nothing was learned.
     pub(crate) basis: Option<Basis>,
-    /// What kernels of the same structure taught, if the call asked for it.
-    pub(crate) pool: Option<RelatedBasis>,
-    /// The names of other targets and what they taught, if the call asked for them.
-    pub(crate) sources: Vec<(String, RelatedBasis)>,
-    /// What takes the place of the model's scores, if other kernels or targets say something.
+    /// What related lists taught, if the call asked for them.
+    pub(crate) sources: Vec<RelatedSource>,
+    /// What takes the place of the model's scores, if related lists say something.
     pub(crate) expectation: Option<Expectation>,
     /// Whose measurements it rests on.
     pub(crate) reporters: Arc<Vec<ReporterShare>>,
 }
 
+/// What a related list taught, or several together.
+#[derive(Clone)]
+pub(crate) struct RelatedSource {
+    pub(crate) kind: SourceKind,
+    /// The name of another target; else empty.
+    pub(crate) target: String,
+    pub(crate) basis: RelatedBasis,
+}
+
 /// What related lists say, before it is compared with the target's own measurements.
 #[derive(Default)]
 pub(super) struct RelatedLesson {
-    pub(super) kernels: Option<(Option<Expectation>, RelatedBasis)>,
+    /// Instances or kernels.
+    pub(super) lists: Option<(SourceKind, (Option<Expectation>, RelatedBasis))>,
     /// The names of other targets, and what they say.
     pub(super) targets: Option<(Vec<String>, Arc<StudiedTargets>)>,
 }
@@ -98,13 +106,25 @@ impl Lesson {
     /// Adds what related lists say, given the target's own measurements. Other targets tell more of a graph than other kernels do.
     pub(super) fn relate(&mut self, related: RelatedLesson, own: &Measurements) {
         let adaptation = &mut self.adaptation;
-        if let Some((expectation, basis)) = related.kernels {
-            adaptation.pool = Some(basis);
+        if let Some((kind, (expectation, basis))) = related.lists {
+            adaptation.sources.push(RelatedSource {
+                kind,
+                target: String::new(),
+                basis,
+            });
+            if let Some(expectation) = &expectation {
+                self.warnings.extend(unknown_values(expectation));
+            }
             adaptation.expectation = expectation;
         }
         if let Some((names, studied)) = related.targets {
             let (expectation, bases) = studied.given(own);
-            adaptation.sources = zip(names, bases).collect();
+            let sources = zip(names, bases).map(|(target, basis)| RelatedSource {
+                kind: SourceKind::Targets,
+                target,
+                basis,
+            });
+            adaptation.sources.extend(sources);
             adaptation.expectation = expectation.or(adaptation.expectation.take());
         }
     }
@@ -154,13 +174,24 @@ impl Lesson {
         self.adapted.is_some() || self.adaptation.expectation.is_some()
     }
 
-    /// What is expected of a ranking by what other targets say: as much as they say of each other.
+    /// How far the first configuration of a ranking is expected to be above the fastest, given its score; nothing if scores do not rest
+    /// on other instances alone.
+    pub(crate) fn expected_slowdown(&self, lowest: f32) -> Option<Slowdown> {
+        let expectation = self.adaptation.expectation.as_ref();
+        let alone = expectation.filter(|_| self.adapted.is_none());
+        alone?.slowdown(lowest.into())
+    }
+
+    /// What is expected of a ranking by what other targets or instances say: as much as they say of each other.
     pub(crate) fn expected_by_sources(&self) -> Option<ExpectedTau> {
         let used = self.adaptation.sources.iter();
-        let used = used.filter(|(_, basis)| basis.refusal.is_none());
-        let agreements: Vec<f64> = used.map(|(_, basis)| basis.agreement).collect();
+        let used: Vec<&RelatedSource> = used
+            .filter(|source| source.basis.refusal.is_none() && source.kind != SourceKind::Kernels)
+            .collect();
+        let agreements: Vec<f64> = used.iter().map(|source| source.basis.agreement).collect();
+        let lists: usize = used.iter().map(|source| source.basis.lists).sum();
         // A single source has no other to be compared with.
-        (agreements.len() > 1).then(|| ExpectedTau {
+        (lists > 1).then(|| ExpectedTau {
             tau: mean(&agreements),
             deviation: BETWEEN_TARGETS,
         })
@@ -174,6 +205,21 @@ impl Lesson {
             measured: Arc::clone(&self.points),
         })
     }
+}
+
+/// Warns of texts that no measured instance has: what they change cannot be guessed.
+fn unknown_values(expectation: &Expectation) -> Option<Warning> {
+    let unknown = expectation.unknown_values().into_iter();
+    let unknown: Vec<String> = unknown
+        .map(|(name, text)| format!("`{name}` = {text:?}"))
+        .collect();
+    (!unknown.is_empty()).then(|| Warning {
+        reason: "INSTANCE_VALUE_UNKNOWN",
+        message: format!(
+            "no measured instance has {}, so the ranking may be far off; measure some configurations of this instance",
+            unknown.join(" and ")
+        ),
+    })
 }
 
 /// Bytes of a point of a graph.

@@ -5,6 +5,7 @@
 //! answer rests on; [`Evaluator`] scores configurations by it.
 
 mod evaluator;
+mod instances;
 mod learn;
 mod lesson;
 mod measured;
@@ -13,7 +14,7 @@ mod related;
 
 pub(crate) use evaluator::{Evaluator, PredictedBatch, ScoredConfigs};
 pub(crate) use learn::{Learner, Learning, OtherTargets, WantedMeasurements};
-pub(crate) use lesson::{Lesson, point_bytes};
+pub(crate) use lesson::{Lesson, RelatedSource, point_bytes};
 pub(crate) use measured::ReporterShare;
 pub(crate) use predict::{Predictor, Scores, points};
 pub(crate) use related::MAX_OTHER_TARGETS;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use hlorank_graph::{Digest, Task};
+use hlorank_graph::{Digest, SegmentedGraph, Task};
 
 use super::{
     Learner, Learning, OtherTargets, learn::Source, measured::measurements_of,
@@ -13,7 +13,7 @@ use crate::{
     adaptation::{Expectation, Measurement, Measurements, RelatedBasis, StudiedTargets},
     call::CallError,
     compute::Class,
-    store::Subject,
+    store::{MeasurementStore, Subject},
     stored_measurements::read_canonical,
 };
 
@@ -76,7 +76,9 @@ impl Learning {
     ) -> Result<Option<(Vec<String>, Arc<StudiedTargets>)>, CallError> {
         let mut targets = match wanted {
             OtherTargets::Named(names) => names,
-            OtherTargets::All => self.targets_of(learner.graph.hash, &source.target).await?,
+            OtherTargets::All => {
+                other_targets(self.stored.store()?, learner.graph, &source.target).await?
+            }
         };
         // Calls that name the same targets in another order find each other's work in the cache.
         targets.retain(|other| *other != source.target);
@@ -99,35 +101,6 @@ impl Learning {
         let study = move |_| cache.study(prior, &measured);
         let studied = self.pool().run(Class::Bulk, study).await?.value;
         Ok(Some((targets, studied)))
-    }
-
-    /// The first other targets that have measurements of a graph, by name.
-    async fn targets_of(&self, graph: Digest, own: &str) -> Result<Vec<String>, CallError> {
-        let store = self.stored.store()?;
-        let mut targets = Vec::new();
-        let mut after = None;
-        for _ in 0..MAX_LOOKED_THROUGH {
-            let next = store.subjects(after, 1).await?.into_iter().next();
-            // The subjects come by target, so that the first after a target's last one is that of
-            // the next target.
-            let Some((Subject { target, .. }, _)) = next else {
-                break;
-            };
-            let subject = Subject {
-                target: target.clone(),
-                graph,
-            };
-            if target != own && store.has_graph(subject).await? {
-                targets.push(target.clone());
-            }
-            if targets.len() == MAX_OTHER_TARGETS {
-                break;
-            }
-            // No graph has this hash, so the next subject is the first of the next target.
-            let graph = Digest([u8::MAX; 32]);
-            after = Some(Subject { target, graph });
-        }
-        Ok(targets)
     }
 
     /// What was measured of the call's graph on another target.
@@ -164,4 +137,53 @@ impl Learning {
         };
         Ok(self.pool().run(Class::Bulk, measurements).await?.value)
     }
+}
+
+/// The first other targets that have measurements of a graph or of other instances of its set, by name.
+pub(super) async fn other_targets(
+    store: &MeasurementStore,
+    graph: &SegmentedGraph,
+    own: &str,
+) -> Result<Vec<String>, CallError> {
+    let mut targets = Vec::new();
+    let mut after = None;
+    for _ in 0..MAX_LOOKED_THROUGH {
+        let next = store.subjects(after, 1).await?.into_iter().next();
+        // The subjects come by target, so that the first after a target's last one is that of the next target.
+        let Some((Subject { target, .. }, _)) = next else {
+            break;
+        };
+        let subject = Subject {
+            target: target.clone(),
+            graph: graph.hash,
+        };
+        if target != own && is_known(store, graph, subject).await? {
+            targets.push(target.clone());
+        }
+        if targets.len() == MAX_OTHER_TARGETS {
+            break;
+        }
+        // No graph has this hash, so the next subject is the first of the next target.
+        let graph = Digest([u8::MAX; 32]);
+        after = Some(Subject { target, graph });
+    }
+    Ok(targets)
+}
+
+/// Whether a graph or another instance of its set has measurements on a target.
+async fn is_known(
+    store: &MeasurementStore,
+    graph: &SegmentedGraph,
+    subject: Subject,
+) -> Result<bool, CallError> {
+    if store.has_graph(subject.clone()).await? {
+        return Ok(true);
+    }
+    let set = graph.whole.feature_graph();
+    let has_features = set.is_some_and(|set| !set.instance_features().is_empty());
+    Ok(has_features
+        && !store
+            .alike(subject, graph.whole.structure(), 1)
+            .await?
+            .is_empty())
 }

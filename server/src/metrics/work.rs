@@ -74,6 +74,8 @@ pub struct CacheSizes {
     pub learned: CacheSize,
     /// What was learned from the measurements of other targets.
     pub other_targets: CacheSize,
+    /// Models of instances.
+    pub instances: CacheSize,
     /// Batches that calls name by digest.
     pub batches: CacheSize,
     /// Leases of configurations.
@@ -266,6 +268,7 @@ impl CacheSizes {
             segments: size("segments"),
             learned: size("learned"),
             other_targets: size("other_targets"),
+            instances: size("instances"),
             batches: size("batches"),
             leases: size("leases"),
         }

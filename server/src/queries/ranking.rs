@@ -7,6 +7,7 @@ use std::{
 
 use super::{Query, ScoredCall};
 use crate::{
+    adaptation::Slowdown,
     call::{CallError, class_of},
     compute::{Class, WorkResult},
     engine::{BatchPart, rank},
@@ -37,6 +38,8 @@ pub(crate) struct Ranking {
 pub(crate) struct Assessment {
     /// Kendall's tau of the ranking and the run times, as expected; `None` if nothing tells it.
     pub(crate) expected: Option<ExpectedTau>,
+    /// How far the first configuration is above the fastest, as expected; `None` if scores do not rest on other instances alone.
+    pub(crate) slowdown: Option<Slowdown>,
     /// Number of nodes of the graph whose opcodes are unknown.
     pub(crate) unknown_opcodes: usize,
     /// What to do if little is expected.
@@ -133,6 +136,10 @@ impl Query {
         Assessment {
             warning: self.unsure(scored, expected),
             expected,
+            slowdown: lesson.and_then(|lesson| {
+                let lowest = scored.scores().iter().copied().reduce(f32::min);
+                lesson.expected_slowdown(lowest?)
+            }),
             unknown_opcodes: self.found.graph.whole.unknown_opcodes(),
         }
     }

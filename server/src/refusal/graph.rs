@@ -30,7 +30,7 @@ describe! { GraphError:
     Fusion | OtherSlots => PROGRAM_NOT_PREPARED,
     ProgramWithoutModule => MODULE_REQUIRED,
     WrongSource => GRAPH_TASK_MISMATCH,
-    FeatureSetName | SetDescription | InstanceTooLong => FIELD_INVALID,
+    FeatureSetName | SetDescription | InstanceTooLong | InstanceFeatures => FIELD_INVALID,
     SetDiffers => FEATURE_SET_MISMATCH,
     Empty => GRAPH_EMPTY,
     DuplicateInstruction | DuplicateComputation => DUPLICATE_ID,

@@ -1,4 +1,8 @@
-use std::{collections::BTreeSet, mem};
+use std::{
+    collections::BTreeSet,
+    mem,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -19,6 +23,8 @@ pub enum MeasurementChange {
 pub(super) struct Changes {
     waiting: Mutex<MeasurementChange>,
     notify: Notify,
+    /// Number of changes since the start.
+    count: AtomicU64,
 }
 
 /// Maximum number of subjects that are listed one by one; beyond it, all count as changed.
@@ -40,13 +46,19 @@ impl Changes {
             }
         }
         drop(waiting);
+        self.count.fetch_add(1, Ordering::Relaxed);
         // Remembered if nobody waits yet, so that no change between two calls of `next` is missed.
         self.notify.notify_one();
     }
 
     pub(super) fn add_all(&self) {
         *self.waiting.lock() = MeasurementChange::All;
+        self.count.fetch_add(1, Ordering::Relaxed);
         self.notify.notify_one();
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
     }
 
     pub(super) async fn next(&self) -> MeasurementChange {

@@ -171,6 +171,11 @@ impl MeasurementStore {
         })
     }
 
+    /// Number of times that measurements were added or deleted since the start.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.count()
+    }
+
     /// Waits until measurements were added or deleted since the last call, and returns which.
     pub async fn changed(&self) -> MeasurementChange {
         self.changes.next().await

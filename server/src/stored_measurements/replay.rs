@@ -43,10 +43,9 @@ impl StoredMeasurements {
         whose: &ReporterFilter,
         count: usize,
     ) -> Result<Option<MeasuredList>, CallError> {
-        let Some(kept) = self.store()?.graph(subject.clone()).await? else {
+        let Some((graph, of_graph)) = self.read_graph(subject).await? else {
             return Ok(None);
         };
-        let (graph, of_graph) = self.kept_or_cached(kept, subject.graph).await?;
         let memory = self.engine.memory();
         let mut held = vec![of_graph];
         let take = |bytes| {
@@ -57,6 +56,17 @@ impl StoredMeasurements {
         let first = whose.first().cloned();
         let list = move |_| MeasuredList::new(graph, measurements, first.as_ref(), held);
         self.pool().run(Class::Bulk, list).await?.value
+    }
+
+    /// Returns the graph of a subject, from the cache or as it is kept; nothing if it is not kept.
+    pub(crate) async fn read_graph(
+        &self,
+        subject: &Subject,
+    ) -> Result<Option<(Arc<SegmentedGraph>, HeldBytes)>, CallError> {
+        let Some(kept) = self.store()?.graph(subject.clone()).await? else {
+            return Ok(None);
+        };
+        self.kept_or_cached(kept, subject.graph).await.map(Some)
     }
 
     /// Returns the graph with this hash from the cache, or reads the one that is kept.

@@ -9,7 +9,9 @@ use super::{
     search::{CONSIDERED, SearchResult, search},
 };
 use crate::{
-    adaptation::{Candidates, LayoutRows, MAX_SIZE, Point, Reason, Suggestion, SuggestionRequest},
+    adaptation::{
+        Candidates, Expectation, LayoutRows, MAX_SIZE, Point, Reason, Suggestion, SuggestionRequest,
+    },
     call::{CallError, Position},
     compute::Class,
     engine::rank,
@@ -178,9 +180,11 @@ impl Choice {
         let has_columns = matches!(&*self.from.configurations, Configurations::FeatureSet(_));
         let log_seconds = &self.from.log_seconds;
         let is_equal = |score: &f32| score.to_bits() == log_seconds[0].to_bits();
-        // What knows most suggests: measurements of the graph, then other targets, then the model.
+        // What knows most suggests: many other instances, measurements of the graph, then other targets, then the model.
         let suggestions = if wanted.count == 0 {
             Vec::new()
+        } else if scores.expectation.is_some_and(Expectation::is_followed) {
+            wanted.by_model(candidates.ranking)
         } else if let Some(adapted) = adapted {
             adapted.suggest(&candidates, wanted)
         } else if has_columns && log_seconds.iter().all(is_equal) {

@@ -104,8 +104,7 @@ async fn findings(client: &Client, graphs: &[MeasuredGraph], target: &str) -> Fi
         let used = pool
             .adaptation
             .as_ref()
-            .and_then(|adaptation| adaptation.pool)
-            .is_some_and(|pool| pool.used);
+            .is_some_and(|adaptation| adaptation.sources.iter().any(|source| source.used));
         findings.used.push(f64::from(u8::from(used)));
         for (place, ranking) in [&model, &pool].into_iter().enumerate() {
             findings.before[place].extend(tau(graph, &ranking.scores, &[]));

@@ -1,6 +1,7 @@
 //! Graphs of named feature sets are ranked by the model of their set.
 
 mod answers;
+mod instances;
 mod measured;
 mod selection;
 mod without_model;

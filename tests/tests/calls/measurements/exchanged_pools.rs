@@ -64,8 +64,8 @@ async fn ask(client: &Client, kernel: &GraphHandle) -> Answer {
     (all_bits(&ranking), ranking.adaptation.unwrap(), chosen)
 }
 
-fn pool((_, adaptation, _): &Answer) -> v1::Pool {
-    adaptation.pool.unwrap()
+fn pool((_, adaptation, _): &Answer) -> v1::RelatedSource {
+    adaptation.sources[0].clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -93,7 +93,7 @@ async fn servers_that_exchange_parts_of_the_kernels_of_one_structure_pool_them_a
     ];
     for answer in [&of_one, &of_other] {
         assert_eq!(
-            (pool(answer).graphs, pool(answer).measured_configs),
+            (pool(answer).lists, pool(answer).measured_configs),
             (8, 8 * 50),
             "{answer:?}"
         );
@@ -110,7 +110,7 @@ async fn servers_that_exchange_parts_of_the_kernels_of_one_structure_pool_them_a
         let expected = ask(&third_client, kernel).await;
         let pool = pool(&expected);
         assert_eq!(
-            (pool.graphs, pool.measured_configs, pool.used),
+            (pool.lists, pool.measured_configs, pool.used),
             (8, 8 * 64, true),
             "{pool:?}"
         );

@@ -1,7 +1,7 @@
 //! Stored measurements of kernels of one structure teach about a kernel that was never measured.
 
 use hlorank_graph::Graph;
-use hlorank_proto::{v1, v1::PoolRefusal};
+use hlorank_proto::{v1, v1::SourceRefusal};
 use hlorank_tests::prelude::*;
 
 use crate::measurements::{TARGET, folder, start};
@@ -66,10 +66,11 @@ fn tau(scores: &[f32], seconds: &[f64]) -> f64 {
 }
 
 /// What an answer says before other kernels were measured.
-fn no_kernels() -> v1::Pool {
-    v1::Pool {
-        refusal: PoolRefusal::TooFewKernels.into(),
-        ..v1::Pool::default()
+fn no_kernels() -> v1::RelatedSource {
+    v1::RelatedSource {
+        kind: v1::SourceKind::Kernels.into(),
+        refusal: SourceRefusal::TooFewMeasurements.into(),
+        ..v1::RelatedSource::default()
     }
 }
 
@@ -81,8 +82,8 @@ async fn kernels_of_one_structure_teach_before_a_kernel_is_measured() {
     let (own, others) = kernels.split_last().unwrap();
     let today = rank(&client, own, TARGET).await;
     assert_eq!(
-        today.adaptation.as_ref().unwrap().pool,
-        Some(no_kernels()),
+        today.adaptation.as_ref().unwrap().sources.first(),
+        Some(&no_kernels()),
         "nothing was measured"
     );
     for (number, kernel) in others.iter().enumerate() {
@@ -93,16 +94,13 @@ async fn kernels_of_one_structure_teach_before_a_kernel_is_measured() {
     }
     let pooled = rank(&client, own, TARGET).await;
     let adaptation = pooled.adaptation.as_ref().unwrap();
-    let pool = adaptation.pool.as_ref().unwrap();
+    let pool = adaptation.sources.first().unwrap();
     assert_eq!(
-        (pool.graphs, pool.measured_configs, pool.used),
+        (pool.lists, pool.measured_configs, pool.used),
         (4, 64, true),
         "{pool:?}"
     );
-    assert!(
-        pool.leave_one_out_tau > pool.zero_shot_tau + 0.03,
-        "{pool:?}"
-    );
+    assert!(pool.agreement > pool.model_tau + 0.03, "{pool:?}");
     let (before, after) = (
         tau(&today.scores, &seconds(9)),
         tau(&pooled.scores, &seconds(9)),
@@ -129,7 +127,7 @@ async fn kernels_of_one_structure_teach_before_a_kernel_is_measured() {
     let both = rank(&client, own, TARGET).await;
     let adaptation = both.adaptation.unwrap();
     assert!(
-        adaptation.adapted && adaptation.pool.unwrap().used && adaptation.stored_measurements == 16
+        adaptation.adapted && adaptation.sources[0].used && adaptation.stored_measurements == 16
     );
     assert!(tau(&both.scores, &seconds(9)) > 0.95);
 }
@@ -153,12 +151,12 @@ async fn a_pool_of_shuffled_times_and_one_kernel_alone_are_not_used() {
             .await
             .unwrap();
         let ranking = rank(&client, own, TARGET).await;
-        let pool = ranking.adaptation.unwrap().pool.unwrap();
-        assert!(!pool.used && pool.graphs as usize == number + 1, "{pool:?}");
+        let pool = ranking.adaptation.unwrap().sources[0].clone();
+        assert!(!pool.used && pool.lists as usize == number + 1, "{pool:?}");
         let refusal = if number == 0 {
-            PoolRefusal::TooFewKernels
+            SourceRefusal::TooFewMeasurements
         } else {
-            PoolRefusal::NoBetterThanChance
+            SourceRefusal::UnlikeOthers
         };
         assert_eq!(pool.refusal(), refusal, "{pool:?}");
         assert_eq!(ranking.scores, today);
@@ -183,10 +181,10 @@ async fn a_poisoned_target_does_not_reach_another() {
             .unwrap();
     }
     let poisoned = rank(&client, own, "poisoned").await;
-    assert!(poisoned.adaptation.unwrap().pool.unwrap().used);
+    assert!(poisoned.adaptation.unwrap().sources[0].used);
     let ranking = rank(&client, own, TARGET).await;
     assert_eq!(
-        (ranking.scores, ranking.adaptation.unwrap().pool),
+        (ranking.scores, ranking.adaptation.unwrap().sources),
         (today, Some(no_kernels()))
     );
 }

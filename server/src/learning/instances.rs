@@ -1,0 +1,332 @@
+//! Learns from stored measurements of other instances of a set. Trees of many instances take seconds to learn, so that a set of them is
+//! learned in the background: the first call waits for it, later ones are answered from the last model.
+
+use std::{
+    mem::take,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use arc_swap::ArcSwapOption;
+use hlorank_graph::{Digest, InstanceFeatures, SegmentedGraph};
+use parking_lot::Mutex;
+use quick_cache::{Weighter, sync::Cache};
+
+use super::{
+    Learner, Learning, OtherTargets, learn::Source, measured::measurements_of,
+    predict::points_of_measured, related::other_targets,
+};
+use crate::{
+    adaptation::{Expectation, InstanceModel, MeasuredInstance, RelatedBasis},
+    call::CallError,
+    compute::{Class, WorkerFailed},
+    engine::{Engine, Terms},
+    memory::HeldBytes,
+    metrics::CacheSizes,
+    model::Model,
+    store::{ReporterFilter, Subject},
+    stored_measurements::{StoredMeasurements, read_canonical},
+};
+
+/// What sets of instances taught.
+pub(super) struct InstanceModels(Cache<Digest, Arc<KnownSet>, WeightInBytes>);
+
+#[derive(Clone)]
+struct WeightInBytes;
+
+/// What a set of instances taught, as far as it was read.
+#[derive(Default)]
+struct KnownSet {
+    learned: ArcSwapOption<LearnedSet>,
+    /// Held while the set is read and learned, so that this happens once.
+    learning: tokio::sync::Mutex<()>,
+    is_waiting: AtomicBool,
+}
+
+struct LearnedSet {
+    model: Result<Arc<InstanceModel>, RelatedBasis>,
+    /// Number of changes of the store before it was read.
+    changes: u64,
+    finished: Instant,
+    took: Duration,
+}
+
+/// A set of instances, and what reads it.
+struct InstanceSet {
+    stored: Arc<StoredMeasurements>,
+    engine: Arc<Engine>,
+    model: Arc<Model>,
+    /// One of the instances.
+    graph: Arc<SegmentedGraph>,
+    target: String,
+    others: OtherTargets,
+    whose: ReporterFilter,
+}
+
+/// Maximum number of instances, and of measurements of each and of all.
+const MAX_INSTANCES: usize = 4_096;
+const MAX_OF_INSTANCE: usize = 1_024;
+const MAX_MEASURED: usize = 131_072;
+
+/// Bytes that learning takes for each measurement: its row of columns, and its parts in other tables.
+const ROW_BYTES: usize = 512;
+
+/// Maximum number of bytes of models.
+const BYTES: u64 = 64 << 20;
+
+/// Expected number of sets.
+const SETS: usize = 64;
+
+/// Bytes of a set beside its model.
+const SET_BYTES: u64 = 512;
+
+/// A set that changes all the time is learned again after this many times as long as it took.
+const REST: u32 = 10;
+
+impl Weighter<Digest, Arc<KnownSet>> for WeightInBytes {
+    fn weight(&self, _: &Digest, known: &Arc<KnownSet>) -> u64 {
+        let learned = known.learned.load();
+        let model = learned
+            .as_ref()
+            .and_then(|learned| learned.model.as_ref().ok());
+        SET_BYTES + model.map_or(0, |model| model.bytes() as u64)
+    }
+}
+
+impl InstanceModels {
+    /// Sets the gauge to the current state.
+    pub(super) fn sample(&self, sizes: &CacheSizes) {
+        sizes.instances.set(self.0.weight(), self.0.capacity());
+    }
+}
+
+impl Default for InstanceModels {
+    fn default() -> Self {
+        Self(Cache::with_weighter(SETS, BYTES, WeightInBytes))
+    }
+}
+
+impl Learning {
+    /// Learns from other instances of the set of the call's graph. Returns nothing if it has no features.
+    pub(super) async fn instances(
+        &self,
+        learner: Learner<'_>,
+        source: &Source,
+        others: OtherTargets,
+    ) -> Result<Option<(Option<Expectation>, RelatedBasis)>, CallError> {
+        let Some(features) = features_of(learner.graph) else {
+            return Ok(None);
+        };
+        let set = InstanceSet {
+            stored: Arc::clone(&self.stored),
+            engine: Arc::clone(self.engine()),
+            model: Arc::clone(learner.model),
+            graph: Arc::clone(learner.graph),
+            target: source.target.clone(),
+            others,
+            // What others measured of further instances counts as much as the client's own, so that all clients share a model.
+            whose: match &source.whose {
+                ReporterFilter::Only(client) => ReporterFilter::Only(client.clone()),
+                ReporterFilter::First(_) | ReporterFilter::Everyone => ReporterFilter::Everyone,
+            },
+        };
+        let key = set.key();
+        let known = self
+            .instance_models
+            .0
+            .get_or_insert_with(&key, || Ok::<_, CallError>(Arc::default()))?;
+        let learned = known.given(set).await?;
+        // The weight of a model counts once it is there.
+        self.instance_models.0.insert(key, known);
+        Ok(Some(match &learned.model {
+            Ok(model) => {
+                let expectation = Expectation::of_instances(Arc::clone(model), Arc::new(features));
+                (Some(expectation), model.basis)
+            }
+            Err(basis) => (None, *basis),
+        }))
+    }
+}
+
+impl KnownSet {
+    /// Returns what the set taught: what it taught last, if it was learned before.
+    async fn given(self: &Arc<Self>, set: InstanceSet) -> Result<Arc<LearnedSet>, CallError> {
+        let changes = set.stored.store()?.changes();
+        let learned = self.learned.load_full();
+        let is_current = |learned: &LearnedSet| {
+            learned.changes == changes || learned.finished.elapsed() < learned.took * REST
+        };
+        if let Some(learned) = &learned {
+            if is_current(learned) || self.is_waiting.swap(true, Ordering::Relaxed) {
+                return Ok(Arc::clone(learned));
+            }
+        }
+        // A call that ends early does not end the work, which the next one would begin again.
+        let known = Arc::clone(self);
+        let learning = tokio::spawn(async move {
+            let _one = known.learning.lock().await;
+            known.is_waiting.store(false, Ordering::Relaxed);
+            let last = known.learned.load_full();
+            if let Some(last) = last.filter(|last| last.changes == set.changes_now()) {
+                return Ok(last);
+            }
+            let learned = Arc::new(set.learn().await?);
+            known.learned.store(Some(Arc::clone(&learned)));
+            Ok(learned)
+        });
+        match learned {
+            Some(learned) => Ok(learned),
+            None => learning.await.unwrap_or(Err(WorkerFailed.into())),
+        }
+    }
+}
+
+impl InstanceSet {
+    /// Identifies the set, and what else its model depends on but measurements.
+    fn key(&self) -> Digest {
+        let mut parts = vec![
+            self.graph.whole.structure().0.to_vec(),
+            self.model.manifest().name.clone().into_bytes(),
+            self.model.manifest().version.to_le_bytes().to_vec(),
+            self.target.clone().into_bytes(),
+            format!("{:?}", self.whose).into_bytes(),
+        ];
+        match &self.others {
+            OtherTargets::Named(names) => {
+                parts.extend(names.iter().map(|name| name.clone().into_bytes()))
+            }
+            OtherTargets::All => parts.push(Vec::new()),
+        }
+        Digest::of_parts(
+            "hlorank 2026 a set of instances",
+            parts.iter().map(Vec::as_slice),
+        )
+    }
+
+    fn changes_now(&self) -> u64 {
+        self.stored.store().map_or(0, |store| store.changes())
+    }
+
+    /// Reads and learns the set.
+    async fn learn(self) -> Result<LearnedSet, CallError> {
+        let began = Instant::now();
+        let changes = self.changes_now();
+        let mut held = self.engine.memory().hold(0)?;
+        let mut lists = Vec::new();
+        let mut measured = 0;
+        for (subject, other_target) in self.subjects().await? {
+            let list = self.list(&subject, other_target, &mut held).await?;
+            lists.extend(list);
+            measured = lists.iter().map(|list| list.measurements.distinct()).sum();
+            if measured >= MAX_MEASURED {
+                break;
+            }
+        }
+        let learn = move |_| InstanceModel::new(lists).map(Arc::new);
+        let model = self.engine.pool().run(Class::Bulk, learn).await?.value;
+        Ok(LearnedSet {
+            model,
+            changes,
+            finished: Instant::now(),
+            took: began.elapsed(),
+        })
+    }
+}
+
+impl InstanceSet {
+    /// Other instances on the call's target, then all on other targets, each with the number of its target.
+    async fn subjects(&self) -> Result<Vec<(Subject, Option<usize>)>, CallError> {
+        let store = self.stored.store()?;
+        let structure = self.graph.whole.structure();
+        let subject = |target: &str| Subject {
+            target: target.to_owned(),
+            graph: self.graph.hash,
+        };
+        let own = store.alike(subject(&self.target), structure, MAX_INSTANCES);
+        let mut subjects: Vec<_> = own.await?.into_iter().map(|other| (other, None)).collect();
+        let others = match &self.others {
+            OtherTargets::Named(names) => names.clone(),
+            OtherTargets::All => other_targets(store, &self.graph, &self.target).await?,
+        };
+        for (number, target) in others.iter().enumerate() {
+            let left = MAX_INSTANCES - subjects.len().min(MAX_INSTANCES);
+            // The instance itself says most of all there.
+            let mut of_target = vec![subject(target)];
+            of_target.extend(store.alike(subject(target), structure, left).await?);
+            subjects.extend(of_target.into_iter().map(|other| (other, Some(number))));
+        }
+        Ok(subjects)
+    }
+
+    /// Reads what was measured of an instance; nothing if its graph is not kept.
+    async fn list(
+        &self,
+        subject: &Subject,
+        other_target: Option<usize>,
+        held: &mut HeldBytes,
+    ) -> Result<Option<MeasuredInstance>, CallError> {
+        let stored = &self.stored;
+        let Some((graph, _of_graph)) = stored.read_graph(subject).await? else {
+            return Ok(None);
+        };
+        let Some(features) = features_of(&graph) else {
+            return Ok(None);
+        };
+        let mut of_list = 0;
+        let drawn = stored.draw(subject, &graph, &self.whose, MAX_OF_INSTANCE, |bytes| {
+            of_list += bytes;
+            Ok(held.add(bytes)?)
+        });
+        let mut drawn = drawn.await?;
+        let read_from = Arc::clone(&graph);
+        let read = move |_| {
+            let configs: Vec<&[u8]> = drawn.iter().map(|each| &each.config[..]).collect();
+            let read = read_canonical(&read_from, &configs);
+            read.map(|configurations| (Arc::new(configurations), take(&mut drawn)))
+        };
+        let read = self.engine.pool().run(Class::Bulk, read).await?.value;
+        // An instance whose configurations cannot be read any more says nothing, and the others do.
+        let Ok((configurations, drawn)) = read else {
+            held.release(of_list);
+            return Ok(None);
+        };
+        let terms = Terms {
+            deadline: None,
+            class: Class::Bulk,
+            continues_request: false,
+        };
+        let scored = Arc::clone(&configurations);
+        let scored = self
+            .engine
+            .score(&self.model, &graph, scored, terms)
+            .await?;
+        let unit = self.model.manifest().unit;
+        let measurements = move |_| {
+            let points = points_of_measured(&configurations, &scored.scores, unit).into_iter();
+            let measured = points.zip(drawn);
+            measurements_of(measured.map(|(point, each)| (point, each.outcome, true)))
+        };
+        let measurements = self
+            .engine
+            .pool()
+            .run(Class::Bulk, measurements)
+            .await?
+            .value;
+        // A row of columns takes the place of what was read.
+        held.add(measurements.distinct() * ROW_BYTES)?;
+        Ok(Some(MeasuredInstance {
+            features: Arc::new(features),
+            other_target,
+            measurements,
+        }))
+    }
+}
+
+/// The features of an instance that has some.
+fn features_of(graph: &SegmentedGraph) -> Option<InstanceFeatures> {
+    let features = graph.whole.feature_graph()?.instance_features();
+    (!features.is_empty()).then(|| features.clone())
+}
