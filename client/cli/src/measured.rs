@@ -18,7 +18,7 @@ use crate::{
 
 const MEASURED_LONG: &str = r#"JSON list of measured configurations of the graph, in the order measured, from which the server learns for this
 call: {"configuration": {...}, "seconds": 0.0021} or {"configuration": {...}, "failure": "crash"}, with configurations
-as in --configs. Failures are `compile`, `crash`, `wrong_result` and `timeout`"#;
+as in --configs. Failures are `compile`, `crash`, `wrong_result`, `timeout` and `invalid`"#;
 
 /// The arguments with measurements.
 #[derive(Clone, Debug, Args)]
@@ -72,6 +72,7 @@ enum Failure {
     Crash,
     WrongResult,
     Timeout,
+    Invalid,
 }
 
 /// A predicted run time.
@@ -174,6 +175,7 @@ impl From<Failure> for v1::MeasurementFailure {
             Failure::Crash => Self::Crash,
             Failure::WrongResult => Self::WrongResult,
             Failure::Timeout => Self::Timeout,
+            Failure::Invalid => Self::Invalid,
         }
     }
 }

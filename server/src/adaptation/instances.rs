@@ -34,6 +34,7 @@ pub(crate) struct MeasuredInstance {
 }
 
 /// What instances of a set taught.
+#[derive(Debug)]
 pub(crate) struct InstanceModel {
     columns: Columns,
     trees: Trees,

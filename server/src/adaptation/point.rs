@@ -120,6 +120,13 @@ impl Point {
         orders.chain(bounds).chain(self.columns.bits())
     }
 
+    /// The values of the first node of a configuration of a feature set; else empty.
+    pub(crate) fn row(&self) -> Vec<f32> {
+        let batch = self.columns.batch();
+        let row = batch.and_then(|(batch, config)| batch.node_rows(config).next());
+        row.map_or_else(Vec::new, <[f32]>::to_vec)
+    }
+
     /// Number of everything that is known of it but its score.
     pub(super) fn features(&self) -> usize {
         self.columns.len() + self.bounds.len() + self.orders.len()

@@ -11,6 +11,7 @@ use crate::{
     refusal::{Refused as _, refusals},
     registry::SelectError,
     store::StoreError,
+    suggestions::SpaceError,
 };
 
 refusals! {
@@ -51,6 +52,8 @@ refusals! {
         SourceUnsupported { why: String } => SOURCE_UNSUPPORTED.at("source"),
         #[error("explain_top: {why}; leave explain_top unset")]
         ExplainUnsupported { why: &'static str } => EXPLAIN_UNSUPPORTED.at("explain_top"),
+        #[error(transparent)]
+        Space(#[from] error: SpaceError) => error.refusal(),
         #[error(transparent)]
         Select(#[from] error: SelectError) => error.refusal(),
         #[error(transparent)]

@@ -3,11 +3,14 @@
 use std::time::Instant;
 
 use bytes::Bytes;
-use hlorank_graph::{Digest, EncodedBatch, LayoutBatch};
+use hlorank_graph::{Digest, EncodedBatch, LayoutBatch, Task};
 use hlorank_proto::{
     methods::Scope,
     received::SuggestConfigsRequest,
-    v1::{self, Lease, SuggestConfigsResponse, SuggestionReason, SuggestionSource},
+    v1::{
+        self, ConfigSpace, Lease, ParameterConfigs, SuggestConfigsResponse, SuggestionReason,
+        SuggestionSource,
+    },
 };
 
 use super::{
@@ -20,11 +23,12 @@ use super::{
 };
 use crate::{
     adaptation::{Reason, SuggestionRequest},
-    call::Call,
+    call::{Call, CallError},
     errors::ServiceError,
     queries::Query,
     suggestions::{
-        CombinedPart, SearchState, SuggestedConfig, Suggestions, suggest, suggest_leased,
+        CombinedPart, DrawnSpace, SearchState, SpaceError, SuggestedConfig, Suggestions, suggest,
+        suggest_drawn, suggest_leased,
     },
 };
 
@@ -41,6 +45,9 @@ impl CostModel {
         call: Call,
     ) -> Result<SuggestConfigsResponse, ServiceError> {
         let started = Instant::now();
+        if let Some(space) = request.space.take() {
+            return self.suggest_of_space(space, request, call, started).await;
+        }
         let (batch, digest) = self
             .sent_batch(request.batch.take(), &request.batch_digest)
             .await?;
@@ -70,7 +77,7 @@ impl CostModel {
             .await?;
         let Some(mut leases) = leases else {
             let chosen = suggest(&query, batch, wanted, source).await?;
-            return Ok(answer(&query, &digest, Some(&chosen), started));
+            return Ok(answer(&query, Some(&digest), Some(&chosen), started));
         };
         leases.key.subject.graph = query.found.graph.hash;
         let given = suggest_leased(&query, batch, wanted, &leases, &self.leases).await?;
@@ -79,12 +86,46 @@ impl CostModel {
         self.stored
             .searches
             .lease(subject, graph, &leases.worker, count);
-        let mut answer = answer(&query, &digest, given.chosen.as_ref(), started);
+        let mut answer = answer(&query, Some(&digest), given.chosen.as_ref(), started);
         answer.leases = given.leases.iter().map(Lease::from).collect();
         if let SearchState::AllLeased(retry) = given.state {
             answer.retry_after = prost_types::Duration::try_from(retry).ok();
         }
         answer.set_state(given.state.into());
+        Ok(answer)
+    }
+
+    /// Suggests configurations of a space that is too large to list.
+    async fn suggest_of_space(
+        &self,
+        space: ConfigSpace,
+        request: SuggestConfigsRequest,
+        call: Call,
+        started: Instant,
+    ) -> Result<SuggestConfigsResponse, ServiceError> {
+        let wanted = wanted_suggestions(&request, 0)?;
+        let is_alone = request.batch.is_none()
+            && request.batch_digest.is_empty()
+            && request.lease.is_none()
+            && read_source(request.source)?.is_none();
+        if !is_alone {
+            let why = "a space takes the place of batch and batch_digest, without lease and with source BATCH";
+            return Err(CallError::from(SpaceError::Unsupported { why }).into());
+        }
+        let pending = request.pending_configs.unwrap_or_default().configs;
+        if pending.len() > MAX_PENDING {
+            let found = format!("{} long", pending.len());
+            let expected = format!("at most {MAX_PENDING} configurations");
+            return Err(ServiceError::invalid("pending_configs", found, expected));
+        }
+        let task = Some(Task::FeatureSet);
+        let query = self
+            .open(request.graph, request.model, request.adapt, task, call)
+            .await?;
+        let space = DrawnSpace::read(space, &query)?;
+        let (chosen, configs) = suggest_drawn(&query, space, &pending, wanted).await?;
+        let mut answer = answer(&query, None, Some(&chosen), started);
+        answer.configs = Some(ParameterConfigs { configs });
         Ok(answer)
     }
 
@@ -109,14 +150,14 @@ impl CostModel {
 /// Writes an answer, without what concerns leases. Without a choice, nothing was scored.
 fn answer(
     query: &Query,
-    digest: &Digest,
+    digest: Option<&Digest>,
     chosen: Option<&Suggestions>,
     started: Instant,
 ) -> SuggestConfigsResponse {
     let answer = SuggestConfigsResponse {
         model: Some(selector(&query.model)),
         graph_hash: query.found.graph.hash.0.to_vec().into(),
-        batch_digest: digest.0.to_vec().into(),
+        batch_digest: digest.map_or_else(Bytes::new, |digest| digest.0.to_vec().into()),
         adaptation: adaptation_of(query),
         ..SuggestConfigsResponse::default()
     };

@@ -150,6 +150,11 @@ impl Query {
         })
     }
 
+    /// Number of configuration columns that the model takes, if it names them.
+    pub(crate) fn columns(&self) -> Option<usize> {
+        self.reader.columns()
+    }
+
     /// What scores the configurations of the call.
     pub(crate) fn evaluator(&self) -> Evaluator {
         Evaluator {

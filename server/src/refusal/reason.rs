@@ -115,6 +115,7 @@ reasons! {
         REQUEST_BROKEN,
         REQUEST_MALFORMED,
         SOURCE_UNSUPPORTED,
+        SPACE_EMPTY,
         STREAM_TOO_LONG,
         TENSOR_TOO_LARGE,
         TOO_MANY_CONFIGS,

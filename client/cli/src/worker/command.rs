@@ -187,6 +187,7 @@ fn read_outcome(line: &str) -> Option<MeasuredOutcome> {
         Some("crash") => Some(MeasurementFailure::Crash),
         Some("wrong-result") => Some(MeasurementFailure::WrongResult),
         Some("timeout") => Some(MeasurementFailure::Timeout),
+        Some("invalid") => Some(MeasurementFailure::Invalid),
         Some(_) => return None,
     };
     match (failure, printed.seconds) {

@@ -39,7 +39,7 @@ Examples:
   hlorank worker --space gemm.json --target \"H100, CUDA 13\" --budget 2h --time-limit 30s -- ./bench
 
 The command gets a configuration as JSON on its standard input and in HLORANK_CONFIGURATION. Its last line is the mean run time in \
-seconds, {\"seconds\": 0.0021, \"repeats\": 5}, or {\"failure\": \"compile\"}: compile, crash, wrong-result or timeout. A command \
+seconds, {\"seconds\": 0.0021, \"repeats\": 5}, or {\"failure\": \"compile\"}: compile, crash, wrong-result, timeout or invalid. A command \
 that fails without one has crashed.";
 
 /// How a worker measures.
@@ -414,6 +414,7 @@ fn name_of(failure: MeasurementFailure) -> &'static str {
         MeasurementFailure::Compile => "compile",
         MeasurementFailure::WrongResult => "wrong-result",
         MeasurementFailure::Timeout => "timeout",
+        MeasurementFailure::Invalid => "invalid",
         MeasurementFailure::Crash | MeasurementFailure::Unspecified => "crash",
     }
 }
