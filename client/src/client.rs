@@ -129,9 +129,9 @@ impl Client {
     pub async fn rank(&self, request: &RankRequest<'_>) -> Result<Ranking, ClientError> {
         let rank = async |attempt: Arc<Attempt>, graph| {
             let call = attempt.routed(request.graph, self.checked(request.message(graph))?);
-            let answer = attempt
-                .answer(attempt.replica.cost_model().rank_configs(call))
-                .await?;
+            // An answer has so many fields that its future is too large for a stack.
+            let mut service = attempt.replica.cost_model();
+            let answer = Box::pin(attempt.answer(service.rank_configs(call))).await?;
             let ranking = Ranking::from_answer(answer.into_inner(), request.asked())
                 .map_err(|invalid| attempt.invalid(invalid))?;
             request.graph.set_hash(ranking.graph_hash);

@@ -156,6 +156,7 @@ impl<'a> SuggestRequest<'a> {
             since_improvement: self.message.since_improvement,
             seed: self.message.seed,
             source: self.message.source,
+            ..SuggestConfigsRequest::default()
         }
     }
 

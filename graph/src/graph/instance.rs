@@ -129,7 +129,9 @@ impl InstanceFeatures {
             InstanceValue::Number(_) => 0,
             InstanceValue::Text(text) => text.len(),
         };
-        let bytes = |feature| size_of::<InstanceFeature>() + feature.name.len() + text(feature);
+        let bytes = |feature: &InstanceFeature| {
+            size_of::<InstanceFeature>() + feature.name.len() + text(feature)
+        };
         self.0.iter().map(bytes).sum()
     }
 

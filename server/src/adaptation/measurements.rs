@@ -182,7 +182,7 @@ impl Measurements {
     }
 
     /// Number of configurations that have a time or failed.
-    pub(super) fn distinct(&self) -> usize {
+    pub(crate) fn distinct(&self) -> usize {
         self.times.len() + self.failed.len()
     }
 

@@ -7,7 +7,7 @@
 use hlorank_graph::pace;
 
 use super::Point;
-use crate::{split_mix::mix, statistics::scalar};
+use crate::split_mix::mix;
 
 /// What predicts a number from columns.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub(super) struct Trees {
     /// What is predicted before the first tree.
     mean: f64,
     columns: Vec<Column>,
-    trees: Vec<Tree>,
+    rounds: Vec<Tree>,
 }
 
 /// Rows of numbers, column by column, because all columns at once may be more than the memory that a call takes.
@@ -185,7 +185,7 @@ impl Trees {
         Self {
             mean,
             columns: columns.into_iter().map(|each| each.column).collect(),
-            trees,
+            rounds: trees,
         }
     }
 
@@ -201,7 +201,7 @@ impl Trees {
             }
         }
         let mut sums = vec![self.mean; count];
-        for tree in pace::in_steps(16, &self.trees) {
+        for tree in pace::in_steps(16, &self.rounds) {
             for (row, sum) in sums.iter_mut().enumerate() {
                 let bins = &bins[row * width..][..width];
                 *sum += tree.predict(|column| bins[column]);
@@ -214,7 +214,7 @@ impl Trees {
     pub(super) fn bytes(&self) -> usize {
         let columns = self.columns.iter();
         let columns = columns.map(|column| size_of_val(&*column.thresholds));
-        let trees = self.trees.iter().map(|tree| size_of_val(&*tree.0));
+        let trees = self.rounds.iter().map(|tree| size_of_val(&*tree.0));
         columns.sum::<usize>() + trees.sum::<usize>()
     }
 }

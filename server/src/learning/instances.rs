@@ -5,14 +5,13 @@ use std::{
     mem::take,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwapOption;
 use hlorank_graph::{Digest, InstanceFeatures, SegmentedGraph};
-use parking_lot::Mutex;
 use quick_cache::{Weighter, sync::Cache};
 
 use super::{
@@ -138,10 +137,10 @@ impl Learning {
             .instance_models
             .0
             .get_or_insert_with(&key, || Ok::<_, CallError>(Arc::default()))?;
-        let learned = known.given(set).await?;
+        let given = known.given(set).await?;
         // The weight of a model counts once it is there.
         self.instance_models.0.insert(key, known);
-        Ok(Some(match &learned.model {
+        Ok(Some(match &given.model {
             Ok(model) => {
                 let expectation = Expectation::of_instances(Arc::clone(model), Arc::new(features));
                 (Some(expectation), model.basis)
@@ -159,10 +158,10 @@ impl KnownSet {
         let is_current = |learned: &LearnedSet| {
             learned.changes == changes || learned.finished.elapsed() < learned.took * REST
         };
-        if let Some(learned) = &learned {
-            if is_current(learned) || self.is_waiting.swap(true, Ordering::Relaxed) {
-                return Ok(Arc::clone(learned));
-            }
+        if let Some(learned) = &learned
+            && (is_current(learned) || self.is_waiting.swap(true, Ordering::Relaxed))
+        {
+            return Ok(Arc::clone(learned));
         }
         // A call that ends early does not end the work, which the next one would begin again.
         let known = Arc::clone(self);
@@ -196,7 +195,7 @@ impl InstanceSet {
         ];
         match &self.others {
             OtherTargets::Named(names) => {
-                parts.extend(names.iter().map(|name| name.clone().into_bytes()))
+                parts.extend(names.iter().map(|name| name.clone().into_bytes()));
             }
             OtherTargets::All => parts.push(Vec::new()),
         }
@@ -216,12 +215,13 @@ impl InstanceSet {
         let changes = self.changes_now();
         let mut held = self.engine.memory().hold(0)?;
         let mut lists = Vec::new();
-        let mut measured = 0;
         for (subject, other_target) in self.subjects().await? {
             let list = self.list(&subject, other_target, &mut held).await?;
             lists.extend(list);
-            measured = lists.iter().map(|list| list.measurements.distinct()).sum();
-            if measured >= MAX_MEASURED {
+            let measured = lists
+                .iter()
+                .map(|list: &MeasuredInstance| list.measurements.distinct());
+            if measured.sum::<usize>() >= MAX_MEASURED {
                 break;
             }
         }
@@ -298,14 +298,12 @@ impl InstanceSet {
             class: Class::Bulk,
             continues_request: false,
         };
-        let scored = Arc::clone(&configurations);
-        let scored = self
-            .engine
-            .score(&self.model, &graph, scored, terms)
-            .await?;
+        let batch = Arc::clone(&configurations);
+        let scoring = self.engine.score(&self.model, &graph, batch, terms);
+        let scores = scoring.await?.scores;
         let unit = self.model.manifest().unit;
         let measurements = move |_| {
-            let points = points_of_measured(&configurations, &scored.scores, unit).into_iter();
+            let points = points_of_measured(&configurations, &scores, unit).into_iter();
             let measured = points.zip(drawn);
             measurements_of(measured.map(|(point, each)| (point, each.outcome, true)))
         };

@@ -12,6 +12,7 @@ use crate::{
     call::CallError,
     compute::Class,
     engine::rank,
+    model::SeenList,
     queries::{Query, ReadBatch},
     refusal::refusals,
     split_mix::{below, mix},
@@ -133,10 +134,9 @@ impl DrawnSpace {
                     most: bound(constraint.most, f64::INFINITY),
                     is_whole: constraint.is_whole,
                 };
-                let mut named = read.columns();
                 let is_read = (1..=MAX_FACTORS).contains(&read.factors.len())
                     && read.divisors.len() <= MAX_FACTORS
-                    && named.all(|column| column < found)
+                    && read.columns().all(|column| column < found)
                     && read.least <= read.most;
                 is_read
                     .then_some(read)
@@ -325,7 +325,7 @@ pub(crate) async fn suggest_drawn(
     let batch = ReadBatch {
         class: Class::Bulk,
         configurations: Arc::new(space.batch(&all)?),
-        seen: Default::default(),
+        seen: SeenList::default(),
     };
     let mut chosen = suggest_from(query, &batch, wanted, None, Decided::default()).await?;
     let mut configs = Vec::new();
@@ -350,7 +350,9 @@ mod tests {
 
     /// Three columns of powers of two, whose product is bounded.
     fn described(most: f64) -> ConfigSpace {
-        let values: Vec<f32> = (0..20).map(|exponent| f32::from(exponent).exp2()).collect();
+        let values: Vec<f32> = (0..20_u8)
+            .map(|exponent| f32::from(exponent).exp2())
+            .collect();
         ConfigSpace {
             columns: vec![ColumnValues { values }; 3],
             constraints: vec![

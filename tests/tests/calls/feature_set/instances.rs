@@ -109,7 +109,7 @@ fn stored(target: &str) -> Adapt {
 /// The time of the configuration that is ranked first over that of the fastest.
 fn slowdown(answer: &RankConfigsResponse, sizes: [u32; 2]) -> f64 {
     let times: Vec<f64> = TILES.into_iter().map(|tile| seconds(sizes, tile)).collect();
-    let first = answer.best[0].config as usize;
+    let first = answer.ranking[0] as usize;
     times[first] / times.iter().copied().fold(f64::INFINITY, f64::min)
 }
 

@@ -185,6 +185,6 @@ async fn a_poisoned_target_does_not_reach_another() {
     let ranking = rank(&client, own, TARGET).await;
     assert_eq!(
         (ranking.scores, ranking.adaptation.unwrap().sources),
-        (today, Some(no_kernels()))
+        (today, vec![no_kernels()])
     );
 }
