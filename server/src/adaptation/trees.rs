@@ -486,7 +486,7 @@ mod tests {
             targets,
             weights,
         };
-        Trees::new(&examples, Growth::new(100, false))
+        Trees::new(&examples, Growth::new(300, false))
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use hlorank_graph::{Digest, InstanceFeatures, SegmentedGraph};
-use quick_cache::{Weighter, sync::Cache};
+use quick_cache::sync::Cache;
 
 use super::{
     Learner, Learning, OtherTargets, learn::Source, measured::measurements_of,
@@ -31,10 +31,7 @@ use crate::{
 };
 
 /// What sets of instances taught.
-pub(super) struct InstanceModels(Cache<Digest, Arc<KnownSet>, WeightInBytes>);
-
-#[derive(Clone)]
-struct WeightInBytes;
+pub(super) struct InstanceModels(Cache<Digest, Arc<KnownSet>>);
 
 /// What a set of instances taught, as far as it was read.
 #[derive(Default)]
@@ -73,38 +70,24 @@ const MAX_MEASURED: usize = 131_072;
 /// Bytes that learning takes for each measurement: its row of columns, and its parts in other tables.
 const ROW_BYTES: usize = 512;
 
-/// Maximum number of bytes of models.
-const BYTES: u64 = 64 << 20;
-
-/// Expected number of sets.
+/// Maximum number of sets, whose models take less than a megabyte each.
 const SETS: usize = 64;
-
-/// Bytes of a set beside its model.
-const SET_BYTES: u64 = 512;
+const MODEL_BYTES: u64 = 1 << 20;
 
 /// A set that changes all the time is learned again after this many times as long as it took.
 const REST: u32 = 10;
 
-impl Weighter<Digest, Arc<KnownSet>> for WeightInBytes {
-    fn weight(&self, _: &Digest, known: &Arc<KnownSet>) -> u64 {
-        let learned = known.learned.load();
-        let model = learned
-            .as_ref()
-            .and_then(|learned| learned.model.as_ref().ok());
-        SET_BYTES + model.map_or(0, |model| model.bytes() as u64)
-    }
-}
-
 impl InstanceModels {
     /// Sets the gauge to the current state.
     pub(super) fn sample(&self, sizes: &CacheSizes) {
-        sizes.instances.set(self.0.weight(), self.0.capacity());
+        let bytes = self.0.iter().map(|(_, known)| known.bytes() as u64);
+        sizes.instances.set(bytes.sum(), SETS as u64 * MODEL_BYTES);
     }
 }
 
 impl Default for InstanceModels {
     fn default() -> Self {
-        Self(Cache::with_weighter(SETS, BYTES, WeightInBytes))
+        Self(Cache::new(SETS))
     }
 }
 
@@ -138,8 +121,6 @@ impl Learning {
             .0
             .get_or_insert_with(&key, || Ok::<_, CallError>(Arc::default()))?;
         let given = known.given(set).await?;
-        // The weight of a model counts once it is there.
-        self.instance_models.0.insert(key, known);
         Ok(Some(match &given.model {
             Ok(model) => {
                 let expectation = Expectation::of_instances(Arc::clone(model), Arc::new(features));
@@ -151,6 +132,15 @@ impl Learning {
 }
 
 impl KnownSet {
+    /// Bytes of its model.
+    fn bytes(&self) -> usize {
+        let learned = self.learned.load();
+        let model = learned
+            .as_ref()
+            .and_then(|learned| learned.model.as_ref().ok());
+        model.map_or(0, |model| model.bytes())
+    }
+
     /// Returns what the set taught: what it taught last, if it was learned before.
     async fn given(self: &Arc<Self>, set: InstanceSet) -> Result<Arc<LearnedSet>, CallError> {
         let changes = set.stored.store()?.changes();
