@@ -1,7 +1,7 @@
 //! Boosted trees: a sum of small trees, each of which learns what those before it left over (Friedman, 2001).
 //!
 //! A tree grows by the split of one leaf that explains most, until it has enough leaves (Ke et al., 2017). Splits are looked for between
-//! at most 127 intervals of a column, whose sums are made for the smaller half of a split alone: the others follow by subtraction. Ours,
+//! at most 64 intervals of a column, whose sums are made for the smaller half of a split alone: the others follow by subtraction. Ours,
 //! because no kept crate both stops for other work and gives the same trees for the same rows.
 
 use hlorank_graph::pace;
@@ -47,7 +47,7 @@ pub(super) struct Growth {
     /// Maximum number of leaves of a tree.
     leaves: usize,
     /// Minimum number of rows of a leaf.
-    least: u32,
+    least: f32,
 }
 
 /// A column that differs among the examples.
@@ -84,13 +84,9 @@ struct Split {
     threshold: u8,
 }
 
-/// What is left over of some rows.
+/// What is left over of some rows: the total, the weight, and the number of rows, which are added at once.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sum {
-    total: f64,
-    weight: f64,
-    rows: u32,
-}
+struct Sum([f32; 4]);
 
 /// What trees learn from, in one round.
 struct Round<'a> {
@@ -101,7 +97,7 @@ struct Round<'a> {
     left: &'a [f64],
     /// `[rows]`
     weights: &'a [f64],
-    least: u32,
+    least: f32,
 }
 
 /// A leaf while its tree grows.
@@ -111,30 +107,33 @@ struct Leaf {
     /// `[drawn columns, bins]`
     sums: Vec<Sum>,
     /// The best split, and what it explains.
-    best: Option<(Split, f64)>,
+    best: Option<(Split, f32)>,
 }
 
 /// Maximum number of thresholds of a column, and so of bins less one.
-const THRESHOLDS: usize = 127;
+const THRESHOLDS: usize = 63;
 const BINS: usize = THRESHOLDS + 1;
 
 /// Maximum number of columns, since learning takes time with their number.
-const MAX_COLUMNS: usize = 128;
+const MAX_COLUMNS: usize = 256;
+
+/// Number of rows whose values give the thresholds of a column, since sorting all takes longer than learning from them.
+const SAMPLE: usize = 4_096;
 
 /// What a tree adds of what its leaves found.
 const RATE: f64 = 0.08;
 
 /// Weight of 0 that every leaf has beside its rows.
-const SHRINKAGE: f64 = 1.0;
+const SHRINKAGE: f32 = 1.0;
 
 /// The share of rows and of columns that a tree learns from, of 256: other rows and columns each, so that the errors of trees differ.
 const SHARE_OF_ROWS: u64 = 205;
-const SHARE_OF_COLUMNS: u64 = 128;
+const SHARE_OF_COLUMNS: u64 = 80;
 
 impl Growth {
     /// Trees for few or for many lists.
     pub(super) const fn new(rounds: usize, is_many: bool) -> Self {
-        let (leaves, least) = if is_many { (31, 10) } else { (15, 5) };
+        let (leaves, least) = if is_many { (31, 10.0) } else { (15, 5.0) };
         Self {
             rounds,
             leaves,
@@ -148,19 +147,12 @@ impl Trees {
         let rows = examples.targets.len();
         let ones = vec![1.0; rows];
         let weights = examples.weights.unwrap_or(&ones);
-        let mut all = Sum::default();
-        for (target, weight) in examples.targets.iter().zip(weights) {
-            all.add(Sum::of_row(target * weight, *weight));
-        }
-        let mean = if all.weight > 0.0 {
-            all.total / all.weight
-        } else {
-            0.0
-        };
-        let weighted = examples.targets.iter().zip(weights);
-        let mut left: Vec<f64> = weighted
-            .map(|(target, weight)| (target - mean) * weight)
-            .collect();
+        let weighted = || examples.targets.iter().zip(weights);
+        let total: f64 = weighted().map(|(target, weight)| target * weight).sum();
+        let weight: f64 = weights.iter().sum();
+        let mean = if weight > 0.0 { total / weight } else { 0.0 };
+        let left = weighted().map(|(target, weight)| (target - mean) * weight);
+        let mut left: Vec<f64> = left.collect();
         let columns = telling_columns(examples.rows, &left, weights);
         let mut trees = Vec::new();
         for number in pace::in_steps(1, 0..growth.rounds) {
@@ -237,7 +229,8 @@ impl Tree {
 impl Column {
     /// A column without thresholds if it does not differ among the rows.
     fn new(number: usize, values: &[f64]) -> Self {
-        let mut values = values.to_vec();
+        let step = values.len().div_ceil(SAMPLE).max(1);
+        let mut values: Vec<f64> = values.iter().step_by(step).copied().collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
         let pairs = values.windows(2);
@@ -260,8 +253,8 @@ impl Column {
 /// The columns that differ. If there are too many, those are left out that tell least of what is left over by themselves.
 fn telling_columns<R: Rows + ?Sized>(rows: &R, left: &[f64], weights: &[f64]) -> Vec<BinnedColumn> {
     let everything: Vec<u32> = (0..).take(left.len()).collect();
-    let mut kept: Vec<(f64, BinnedColumn)> = Vec::new();
-    let leave_out = |kept: &mut Vec<(f64, BinnedColumn)>| {
+    let mut kept: Vec<(f32, BinnedColumn)> = Vec::new();
+    let leave_out = |kept: &mut Vec<(f32, BinnedColumn)>| {
         kept.sort_by(|(one, _), (other, _)| other.total_cmp(one));
         kept.truncate(MAX_COLUMNS);
     };
@@ -278,7 +271,7 @@ fn telling_columns<R: Rows + ?Sized>(rows: &R, left: &[f64], weights: &[f64]) ->
             drawn: vec![0],
             left,
             weights,
-            least: 1,
+            least: 1.0,
         };
         let best = round.best_split(&round.sums(&everything));
         let gain = best.map_or(0.0, |(_, gain)| gain);
@@ -343,7 +336,7 @@ impl Round<'_> {
             for &row in &leaf.rows {
                 all.add(self.row(row));
             }
-            nodes[leaf.node] = Node::Leaf(RATE * all.mean());
+            nodes[leaf.node] = Node::Leaf(RATE * f64::from(all.mean()));
         }
         Tree(nodes)
     }
@@ -375,8 +368,8 @@ impl Round<'_> {
     }
 
     /// Returns the split that explains most, and how much; nothing if no split leaves rows enough on both sides.
-    fn best_split(&self, sums: &[Sum]) -> Option<(Split, f64)> {
-        let mut best: Option<(Split, f64)> = None;
+    fn best_split(&self, sums: &[Sum]) -> Option<(Split, f32)> {
+        let mut best: Option<(Split, f32)> = None;
         for (&column, sums) in self.drawn.iter().zip(sums.chunks_exact(BINS)) {
             let bins = self.columns[column].column.thresholds.len() + 1;
             let mut all = Sum::default();
@@ -389,7 +382,7 @@ impl Round<'_> {
                 below.add(*sum);
                 let mut above = all;
                 above.subtract(below);
-                if below.rows < self.least || above.rows < self.least {
+                if below.rows() < self.least || above.rows() < self.least {
                     continue;
                 }
                 let gain = below.explained() + above.explained() - unsplit;
@@ -404,33 +397,34 @@ impl Round<'_> {
 }
 
 impl Sum {
+    #[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest")]
     fn of_row(total: f64, weight: f64) -> Self {
-        Self {
-            total,
-            weight,
-            rows: 1,
-        }
+        Self([total as f32, weight as f32, 1.0, 0.0])
     }
 
     fn add(&mut self, other: Self) {
-        self.total += other.total;
-        self.weight += other.weight;
-        self.rows += other.rows;
+        for (own, other) in self.0.iter_mut().zip(other.0) {
+            *own += other;
+        }
     }
 
     fn subtract(&mut self, other: Self) {
-        self.total -= other.total;
-        self.weight -= other.weight;
-        self.rows -= other.rows;
+        for (own, other) in self.0.iter_mut().zip(other.0) {
+            *own -= other;
+        }
     }
 
-    fn mean(&self) -> f64 {
-        self.total / (self.weight + SHRINKAGE)
+    fn rows(self) -> f32 {
+        self.0[2]
+    }
+
+    fn mean(self) -> f32 {
+        self.0[0] / (self.0[1] + SHRINKAGE)
     }
 
     /// By how much the mean lowers the sum of squares.
-    fn explained(&self) -> f64 {
-        self.total * self.mean()
+    fn explained(self) -> f32 {
+        self.0[0] * self.mean()
     }
 }
 

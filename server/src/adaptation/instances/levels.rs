@@ -18,10 +18,10 @@ pub(super) struct InstanceLearner<'a> {
 
 /// Rounds of learning, of learning a level, and of learning without some lists.
 pub(super) const ROUNDS: usize = 300;
-pub(super) const ROUNDS_OF_LEVELS: usize = 150;
+pub(super) const ROUNDS_OF_LEVELS: usize = 100;
 
 /// Number of configurations, those that add least to run times, of which the fastest of each list is looked for.
-const CANDIDATES: usize = 64;
+const CANDIDATES: usize = 32;
 
 /// How often levels are learned.
 const LEVELS: usize = 2;

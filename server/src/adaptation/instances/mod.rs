@@ -159,7 +159,7 @@ impl InstanceModel {
     }
 
     /// `[points]` ln(seconds) above the fastest configuration of an instance on the call's own target.
-    pub(super) fn predict(&self, features: &InstanceFeatures, points: &[Point]) -> Vec<f64> {
+    pub(crate) fn predict(&self, features: &InstanceFeatures, points: &[Point]) -> Vec<f64> {
         let rows = InstanceRows {
             columns: &self.columns,
             lists: Cow::Owned(vec![self.columns.list_values(features, 0)]),
