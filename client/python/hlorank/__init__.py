@@ -11,9 +11,9 @@ What is public is named here, and in ``hlorank.tuners``, which has the adapters 
 from hlorank.answers.adaptation import (
     Adaptation,
     Confidence,
-    Pool,
+    RelatedSource,
     Reporter,
-    TargetSource,
+    Warning,
 )
 from hlorank.answers.decisions import (
     DecideAnswer,
@@ -35,7 +35,6 @@ from hlorank.answers.ranking import (
     Ranking,
     Reuse,
     Timings,
-    Warning,
 )
 from hlorank.answers.suggestions import Suggestion, Suggestions
 from hlorank.calls.aio.client import AsyncClient
@@ -126,12 +125,12 @@ __all__ = [
     "NearDecision",
     "NotFoundError",
     "OverloadedError",
-    "Pool",
     "PreconditionError",
     "Predicted",
     "RankStream",
     "Ranking",
     "RefusedError",
+    "RelatedSource",
     "Reported",
     "Reporter",
     "Result",
@@ -141,7 +140,6 @@ __all__ = [
     "SpaceSearch",
     "Suggestion",
     "Suggestions",
-    "TargetSource",
     "Task",
     "Tiles",
     "Timings",

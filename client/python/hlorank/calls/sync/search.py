@@ -82,6 +82,12 @@ class SpaceSearch(Connected):
         """Whether the last call had no answer, so that what ``fallback`` names goes on."""
         return self._experience.is_lost
 
+    @property
+    def rests_on(self) -> str:
+        """What the last suggestions or the last ranking rest on, and what the first pick is
+        expected to lose, as text for people; empty if they rest on nothing."""
+        return self._experience.rests_on
+
     def suggest(
         self,
         count: int = 1,
@@ -229,18 +235,32 @@ class SpaceSearch(Connected):
         """
         return self._experience.rank(self.space.configurations(), top_k, timeout=timeout)
 
-    def predicted_best(self, *, timeout: float | str | None = None) -> dict[str, Value] | None:
+    def predicted_best(
+        self,
+        former: Configuration | int | None = None,
+        *,
+        timeout: float | str | None = None,
+    ) -> dict[str, Value] | None:
         """Returns the configuration that is predicted to be the fastest, measured or not.
 
         Returns None if nothing is known. Measure it first to begin where others ended, since
         ``suggest`` leaves out what was measured.
 
+        Args:
+            former: The pick of an earlier call, which stays unless another configuration is
+                predicted to be faster by 2 %, so that noise of new measurements changes no picks.
+            timeout: Deadline in seconds; None for the client's.
+
         Raises:
+            ArgumentError: if the space does not have the former pick.
             RefusedError: if the call ends with an error status, and there is no fallback.
         """
-        ranking = self.rank(1, timeout=timeout)
+        kept = None if former is None else self.space.number(former)
+        ranking = self.rank(1 if kept is None else 0, timeout=timeout)
         if ranking is None or ranking.adaptation is None or not ranking.adaptation.rests_on:
             return None
+        if kept is not None and ranking.keeps(kept):
+            return self.space[kept]
         return self.space[int(ranking.best[0])]
 
     def run(
@@ -267,6 +287,8 @@ class SpaceSearch(Connected):
                     suggested = self.suggest()
                     if not suggested:
                         break
+                    if made == 1:
+                        show(0, None, self.rests_on)
                     for configuration in suggested:
                         try:
                             outcome = measure(configuration)
@@ -278,7 +300,7 @@ class SpaceSearch(Connected):
                             self.report(configuration, failure=outcome)
                         else:
                             self.report(configuration, outcome)
-                    show(made, None if self.best is None else self.best[1])
+                    show(made, None if self.best is None else self.best[1], "")
             except KeyboardInterrupt:
                 pass  # what was measured is reported, and the caller goes on with the best of it
         return self.best
@@ -287,18 +309,23 @@ class SpaceSearch(Connected):
         best = self.best
         rows = [] if best is None else [*best[0].items(), ("seconds", best[1])]
         title = f"Search of {self.space.name!r} on {self._experience.kept.target!r}, the best:"
-        return table(title, ("parameter", "value"), rows, len(rows))
+        found = table(title, ("parameter", "value"), rows, len(rows))
+        return f"{found}\nrests on {self.rests_on}" if self.rests_on else found
 
 
 @contextmanager
-def _progress(earlier: int, measurements: int) -> Iterator[Callable[[int, float | None], None]]:
+def _progress(
+    earlier: int, measurements: int
+) -> Iterator[Callable[[int, float | None, str], None]]:
     """Writes over and over one line to standard error, if that is a terminal: how many measurements
-    are made, with earlier ones, and the shortest time."""
+    are made, with earlier ones, and the shortest time. What they rest on has a line of its own."""
     if not sys.stderr.isatty():
-        yield lambda made, seconds: None
+        yield lambda made, seconds, rests_on: None
         return
 
-    def show(made: int, seconds: float | None) -> None:
+    def show(made: int, seconds: float | None, rests_on: str) -> None:
+        if rests_on:
+            sys.stderr.write(f"rests on {rests_on}\n")
         fastest = "nothing ran yet" if seconds is None else f"fastest {seconds:.6g} s"
         counted = f"{earlier + made} of {earlier + measurements}"
         sys.stderr.write(f"\r{counted} measured, {fastest}\x1b[K")
