@@ -70,6 +70,7 @@ from hlorank.configurations import ConfigFeatures, Configurations, Fusions, Layo
 from hlorank.configurations.adapt import FAILURES, Adapt, Result
 from hlorank.graphs.features import FeatureSet
 from hlorank.graphs.graph import Graph
+from hlorank.spaces.policy import Policy
 from hlorank.spaces.space import Space
 from hlorank.wire.words import Task
 from hlorank.worker.worker import Worker
@@ -125,6 +126,7 @@ __all__ = [
     "NearDecision",
     "NotFoundError",
     "OverloadedError",
+    "Policy",
     "PreconditionError",
     "Predicted",
     "RankStream",

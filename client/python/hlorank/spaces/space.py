@@ -241,8 +241,12 @@ class Space:
 
     def numbers(self, configurations: ConfigFeatures) -> list[int | None]:
         """Returns the number of each of what a server keeps; None for what is not in the space."""
-        rows = {row.tobytes(): number for number, row in enumerate(self._all.values()[:, 0, :])}
-        return [rows.get(row.tobytes()) for row in configurations.values()[:, 0, :]]
+        return [self._rows.get(row.tobytes()) for row in configurations.values()[:, 0, :]]
+
+    @cached_property
+    def _rows(self) -> dict[bytes, int]:
+        """The number of each configuration by what is sent of it."""
+        return {row.tobytes(): number for number, row in enumerate(self._all.values()[:, 0, :])}
 
     def _number_of(self, configuration: Configuration) -> int:
         if configuration.keys() != self.parameters.keys():

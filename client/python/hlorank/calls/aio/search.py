@@ -12,11 +12,13 @@ from hlorank.answers.ranking import Ranking
 from hlorank.answers.tables import table
 from hlorank.calls.aio.calls import AsyncCalls
 from hlorank.calls.aio.experience import AsyncExperience
+from hlorank.calls.aio.family import family_policy
 from hlorank.calls.fallback import Fallback
 from hlorank.checks.arguments import flag, instance, number, several, whole_number, wrong
 from hlorank.checks.errors import ArgumentError
 from hlorank.configurations.adapt import Result
 from hlorank.configurations.config_features import ConfigFeatures
+from hlorank.spaces.policy import Policy
 from hlorank.spaces.space import Configuration, Space, Value
 from hlorank.wire import defaults
 from hlorank.wire.transport import AsyncLock, Connected
@@ -261,6 +263,26 @@ class AsyncSpaceSearch(Connected):
         if kept is not None and ranking.keeps(kept):
             return self.space[kept]
         return self.space[int(ranking.best[0])]
+
+    async def export(self, choices: int = 16, *, timeout: float | str | None = None) -> Policy:
+        """Returns what answers without a server: some configurations, and which of them an instance
+        gets by its features, of all instances that are measured on the target.
+
+        What was not measured of an instance is predicted. If the server has tokens, the client's
+        needs the scope ``admin``.
+
+        Args:
+            choices: How many configurations to choose.
+            timeout: Deadline of each call in seconds; None for the client's.
+
+        Raises:
+            ArgumentError: if fewer than 8 instances with features are measured.
+            RefusedError: if a call ends with an error status.
+        """
+        experience = self._experience
+        return await family_policy(
+            experience.client, self.space, experience.kept.target, choices, timeout
+        )
 
     async def run(
         self,

@@ -14,10 +14,12 @@ from hlorank.answers.tables import table
 from hlorank.calls.fallback import Fallback
 from hlorank.calls.sync.calls import Calls
 from hlorank.calls.sync.experience import Experience
+from hlorank.calls.sync.family import family_policy
 from hlorank.checks.arguments import flag, instance, number, several, whole_number, wrong
 from hlorank.checks.errors import ArgumentError
 from hlorank.configurations.adapt import Result
 from hlorank.configurations.config_features import ConfigFeatures
+from hlorank.spaces.policy import Policy
 from hlorank.spaces.space import Configuration, Space, Value
 from hlorank.wire import defaults
 from hlorank.wire.transport import Connected, SyncLock
@@ -262,6 +264,26 @@ class SpaceSearch(Connected):
         if kept is not None and ranking.keeps(kept):
             return self.space[kept]
         return self.space[int(ranking.best[0])]
+
+    def export(self, choices: int = 16, *, timeout: float | str | None = None) -> Policy:
+        """Returns what answers without a server: some configurations, and which of them an instance
+        gets by its features, of all instances that are measured on the target.
+
+        What was not measured of an instance is predicted. If the server has tokens, the client's
+        needs the scope ``admin``.
+
+        Args:
+            choices: How many configurations to choose.
+            timeout: Deadline of each call in seconds; None for the client's.
+
+        Raises:
+            ArgumentError: if fewer than 8 instances with features are measured.
+            RefusedError: if a call ends with an error status.
+        """
+        experience = self._experience
+        return family_policy(
+            experience.client, self.space, experience.kept.target, choices, timeout
+        )
 
     def run(
         self,
