@@ -16,7 +16,7 @@ from hlorank.graphs.graph import Graph
 from hlorank.spaces.policy import Policy, policy_of
 from hlorank.spaces.space import Space
 
-_INSTANCES = 8
+_INSTANCES = 4
 """Minimum number of instances of a policy: a quarter is held out."""
 _CANDIDATES = 1_024
 """Maximum number of configurations to choose from."""

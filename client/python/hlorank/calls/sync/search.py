@@ -277,7 +277,7 @@ class SpaceSearch(Connected):
             timeout: Deadline of each call in seconds; None for the client's.
 
         Raises:
-            ArgumentError: if fewer than 8 instances with features are measured.
+            ArgumentError: if fewer than 4 instances with features are measured.
             RefusedError: if a call ends with an error status.
         """
         experience = self._experience
