@@ -8,7 +8,7 @@ changes.
 
 import json
 import keyword
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -33,13 +33,13 @@ _CLIP = np.log(1.5)
 _MULTIPLE = 256
 """The largest power of two by which sizes are asked to be divisible."""
 
-_FORMS = {
-    "text": "{0} == {v}",
-    "number": "{0} <= {v}",
-    "multiple": "{0} % {v} == 0",
-    "product": "{0} * {1} <= {v}",
+_FORMS: dict[str, tuple[str, Callable[..., bool]]] = {
+    "text": ("{1} == {0}", lambda value, first: first == value),
+    "number": ("{1} <= {0}", lambda value, first: first <= value),
+    "multiple": ("{1} % {0} == 0", lambda value, first: first % value == 0),
+    "product": ("{1} * {2} <= {0}", lambda value, first, second: first * second <= value),
     # A product on the other side, which no zero can break.
-    "ratio": "{0} <= {v} * {1}",
+    "ratio": ("{1} <= {0} * {2}", lambda value, first, second: first <= value * second),
 }
 
 
@@ -55,21 +55,11 @@ class Question:
     def source(self, names: Mapping[str, str]) -> str:
         """Returns the question as Python, with what stands for each feature."""
         read = (names[feature] for feature in self.features)
-        return _FORMS[self.form].format(*read, v=repr(self.value))
+        return _FORMS[self.form][0].format(repr(self.value), *read)
 
     def holds(self, one: Mapping[str, Any]) -> bool:
         """Returns the answer for an instance."""
-        first, *more = (one[feature] for feature in self.features)
-        match self.form:
-            case "text":
-                return bool(first == self.value)
-            case "multiple":
-                return bool(first % self.value == 0)
-            case "product":
-                return bool(first * more[0] <= self.value)
-            case "ratio":
-                return bool(first <= self.value * more[0])
-        return bool(first <= self.value)
+        return _FORMS[self.form][1](self.value, *(one[feature] for feature in self.features))
 
 
 @dataclass(frozen=True)
