@@ -37,10 +37,10 @@ class AsyncExperience(Connected, Generic[T]):
     """The measurements of one graph on a target, and what a server says about further candidates.
 
     Predictions learn from these measurements and from those that the server keeps of earlier
-    searches on the same target: of this graph, and of other kernels of its structure. If those
-    kernels predict each other well, their word is followed to the end, which finds fast tiles
-    sooner than what is learned between rounds. What is measured is then reported at the end, since
-    the server would learn from it.
+    searches on the same target: of this graph, of other instances of its space, and of other
+    kernels of its structure. If those kernels predict each other well, their word is followed to
+    the end, which finds fast tiles sooner than what is learned between rounds. What is measured is
+    then reported at the end, since the server would learn from it.
 
     >>> experience = Experience(client, graph, Layouts, "my laptop")
     >>> order, _ = experience.order(candidates, 4)
