@@ -11,6 +11,7 @@ from sources import REPOSITORY, server_program
 ELSEWHERE = {
     "docs/bring-your-own-compiler.md": "client/python/tests/test_own_compiler.py runs it",
     "docs/learn-from-nothing.md": "client/python/tests/test_learn_from_nothing.py runs it",
+    "docs/new-shape.md": "client/python/tests/test_new_shape.py runs it",
     "docs/learn-from-your-measurements.md": (
         "models/training/tests/test_learn_from_measurements.py runs it"
     ),

@@ -11,9 +11,9 @@ What is public is named here, and in ``hlorank.tuners``, which has the adapters 
 from hlorank.answers.adaptation import (
     Adaptation,
     Confidence,
-    Pool,
+    RelatedSource,
     Reporter,
-    TargetSource,
+    Warning,
 )
 from hlorank.answers.decisions import (
     DecideAnswer,
@@ -35,7 +35,6 @@ from hlorank.answers.ranking import (
     Ranking,
     Reuse,
     Timings,
-    Warning,
 )
 from hlorank.answers.suggestions import Suggestion, Suggestions
 from hlorank.calls.aio.client import AsyncClient
@@ -71,6 +70,7 @@ from hlorank.configurations import ConfigFeatures, Configurations, Fusions, Layo
 from hlorank.configurations.adapt import FAILURES, Adapt, Result
 from hlorank.graphs.features import FeatureSet
 from hlorank.graphs.graph import Graph
+from hlorank.spaces.policy import Policy
 from hlorank.spaces.space import Space
 from hlorank.wire.words import Task
 from hlorank.worker.worker import Worker
@@ -126,12 +126,13 @@ __all__ = [
     "NearDecision",
     "NotFoundError",
     "OverloadedError",
-    "Pool",
+    "Policy",
     "PreconditionError",
     "Predicted",
     "RankStream",
     "Ranking",
     "RefusedError",
+    "RelatedSource",
     "Reported",
     "Reporter",
     "Result",
@@ -141,7 +142,6 @@ __all__ = [
     "SpaceSearch",
     "Suggestion",
     "Suggestions",
-    "TargetSource",
     "Task",
     "Tiles",
     "Timings",

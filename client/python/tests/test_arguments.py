@@ -169,6 +169,7 @@ SEARCH_CALLS = {
     "renew": {},
     "flush": {},
     "fastest": {},
+    "export": {},
     "run": {"measure": lambda configuration: 1.0, "measurements": 1},
 }
 
@@ -250,19 +251,18 @@ def test_every_constructor_of_the_package_is_in_this_test():
     takes = {function.__qualname__.partition(".")[0] for function in _constructors()}
     answers = {
         *("Adaptation", "BatchScores", "CachedGraph", "ComparedMean", "Comparison", "Confidence"),
-        "Reporter",
+        *("RelatedSource", "Reporter", "Policy"),
         *("ConfigurableNode", "FeatureSet", "GraphMeasurements", "KernelTime"),
         *(
             "MeasurementsPage",
             "Model",
-            "Pool",
             "Predicted",
             "RankStream",
             "AsyncRankStream",
             "Ranking",
         ),
         *("Reported", "Reuse", "Suggestion", "Suggestions", "Timings", "Warning", "Task", "Unit"),
-        *("SpaceSearch", "AsyncSpaceSearch", "TargetSource"),
+        *("SpaceSearch", "AsyncSpaceSearch"),
         *("DecideAnswer", "Decision", "DecisionsPage", "NearDecision"),
         *("GrantedLease", "LeaseState", "SearchState"),
         *("Configurations", "FAILURES"),

@@ -32,6 +32,7 @@ from hlorank import (
     Tiles,
 )
 from hlorank.answers.ranking import Ranking
+from hlorank.spaces.policy import HeldOut, Leaf
 from hlorank.tuners.proposals import Proposals
 from hlorank.wire.messages import RankConfigsResponse
 
@@ -46,6 +47,7 @@ EXAMPLES = {
     "Graph": Graph.from_file(DATA / "measured/tile_kernels.pb"),
     "Layouts": Layouts(np.full((1, 1, 18), -1)),
     "ModelReference": ModelReference("model", 2),
+    "Policy": hlorank.Policy("gemm", (SPACE[0],), Leaf((0,)), HeldOut(2, 1.0, 1.0, 0.0), 1.0),
     "Ranking": Ranking(ANSWER, ANSWER, 2),
     "Result": Result(failure="crash"),
     "Space": SPACE,

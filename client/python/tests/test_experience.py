@@ -143,7 +143,7 @@ def test_other_kernels_of_the_structure_decide_if_they_agree(keeping):
     for kernel in kernels:
         report(keeping, target, kernel)
     searches = (alone(keeping, target, kernel) for kernel in kernels)
-    tiles, search, order = next(found for found in searches if found[1]._follows_pool)
+    tiles, search, order = next(found for found in searches if found[1]._follows_kernels)
     by_model = keeping.rank(search.graph, Tiles.from_features(tiles)).best.tolist()
     first, rest = order[:4], order[4:]
     assert order != by_model
@@ -163,7 +163,7 @@ def alone(client, target, kernel):
     search = Experience(client, kernel.graph, Tiles.from_features, Kept(target))
     tiles = list(np.unique(kernel.configurations.features(), axis=0))
     order, _ = search.order(tiles, 4)
-    if not search._follows_pool:
+    if not search._follows_kernels:
         report(client, target, kernel)
     return tiles, search, order
 

@@ -74,6 +74,72 @@ def test_a_list_of_configurations_is_a_space_whatever_its_order():
     assert backwards.graph.whole() == space.graph.whole()
 
 
+def test_a_parameter_that_does_not_apply_is_none_and_sent_as_minus_one():
+    rows = [{"block": 16, "order": "ij"}, {"block": 32, "order": "ji"}]
+    library = {"block": None, "order": None}
+    space = Space.from_configs("gemm", [*rows, library])
+    assert values(space) == [[16, 0], [32, 1], [-1, -1]]
+    assert space[2] == library and space.number(library) == 2
+    assert values(Space.from_configs("gemm", rows)) == values(space)[:2]
+    assert values(Space("gemm", {"block": [None, 4]})) == [[-1], [4]]
+
+
+def features(**instance):
+    """What is sent of an instance: names and values."""
+    sent = Space("gemm", GEMM, instance=instance).graph.whole().feature_graph
+    assert not sent.instance
+    return [(one.name, getattr(one, one.WhichOneof("value"))) for one in sent.instance_features]
+
+
+def test_features_of_an_instance_are_sent_by_name_as_numbers_or_text():
+    expected = [("beta", 0.0), ("dtype", "bf16"), ("k", 64.0), ("m", 512.0), ("transposed", 1.0)]
+    given = {"m": 512, "k": np.int32(64), "dtype": "bf16", "transposed": True, "beta": -0.0}
+    assert features(**given) == expected
+    assert features(**dict(reversed(given.items()))) == expected
+    assert str(features(beta=-0.0)) == "[('beta', 0.0)]"
+
+
+def test_an_instance_is_read_back_as_it_was_given():
+    given = {"m": 512, "alpha": 0.5, "dtype": "bf16"}
+    space = Space("gemm", GEMM, instance=given)
+    assert space.instance == given and Graph(space.graph.whole()).instance == given
+    assert Space("gemm", GEMM, instance="1024").instance == "1024"
+    assert Space("gemm", GEMM, instance={}).graph.whole() == Space("gemm", GEMM).graph.whole()
+
+
+def test_all_instances_with_features_have_the_route_of_the_space():
+    routes = {Space("gemm", GEMM, instance={"m": m}).graph.route for m in (1, 2)}
+    assert routes == {Space("gemm", GEMM).graph.route}
+
+
+@pytest.mark.parametrize(
+    ("instance", "words"),
+    [
+        ({"m": float("nan")}, r"instance\['m'\] is nan \(float\), expected a finite number"),
+        ({"m": np.float32("inf")}, r"instance\['m'\] is inf"),
+        ({"m": None}, r"instance\['m'\] is None, expected a finite number, a boolean or text"),
+        ({"m": [512]}, r"instance\['m'\] is \[512\] \(list\)"),
+        ({"m": 10**400}, r"instance\['m'\] is 1000000"),
+        ({"m": "é" * 33}, r"instance\['m'\] has 66 bytes, at most 64 are possible"),
+        ({"m": "\ud800"}, r"instance\['m'\] is .* without lone surrogates"),
+        ({512: 1}, "the name of an instance's feature is 512"),
+        ({"": 1}, "the name of an instance's feature is '', expected 1 to 128 printable"),
+        ({'a"b': 1}, "expected 1 to 128 printable ASCII characters without"),
+        ({f"m{i}": i for i in range(2000)}, "instance has 2,000 features, at most 32 are possible"),
+        (512, "instance is 512 .* expected text, or a mapping of names to numbers and texts"),
+    ],
+)
+def test_instances_that_cannot_be_sent_are_refused_with_the_place(instance, words):
+    with pytest.raises(ArgumentError, match=words):
+        Space("gemm", GEMM, instance=instance)
+
+
+def test_only_a_graph_of_one_node_has_an_instance_with_features():
+    with pytest.raises(ArgumentError, match="the graph has 2 nodes instead of 1"):
+        Graph.from_feature_set("loops", [[1.0], [2.0]], [[0, 1]], instance={"m": 1})
+    assert Graph.from_feature_set("loops", [[1.0]], instance={"m": 1}).instance == {"m": 1}
+
+
 def test_values_of_numpy_come_back_as_those_of_python():
     space = Space("gemm", {"block": np.array([16, 32]), "order": np.array(["ij", "ji"])})
     assert list(map(type, space[0].values())) == [int, str]
@@ -88,7 +154,9 @@ def test_values_of_numpy_come_back_as_those_of_python():
         ({"block": []}, "the parameter 'block' has no values"),
         ({"block": 16}, "block is 16"),
         ({"block": "16"}, "block is '16', expected a list"),
-        ({"block": [None]}, "block is None, expected finite f32 numbers, booleans or text"),
+        ({"block": [None]}, "the parameter 'block' has no values"),
+        ({"block": [None, -1]}, "'block' has None and -1, which a server cannot tell apart"),
+        ({"block": [16, b"16"]}, "block is b'16'.* expected finite f32 numbers, booleans or text"),
         ({"block": [float("nan")]}, "block is nan"),
         ({"block": [1e39]}, r"block is 1e\+39"),
         ({"block": [16, "auto"]}, "'block' has text beside numbers"),

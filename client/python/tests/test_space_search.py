@@ -144,24 +144,95 @@ def test_only_an_answer_about_a_feature_set_may_lack_a_model():
 
 def test_what_an_answer_rests_on_is_named():
     sources = [
-        {"target": "b", "measured_configs": 40, "used": True, "agreement": 0.5},
-        {"target": "c", "refusal": 3},
-        {"target": "d", "refusal": 99},
+        {"kind": 2, "lists": 4, "measured_configs": 90, "model_tau": 0.25, "refusal": 4},
+        {"kind": 3, "target": "b", "measured_configs": 40, "used": True, "agreement": 0.5},
+        {"kind": 3, "target": "c", "refusal": 3},
+        {"kind": 99, "refusal": 99},
     ]
-    adaptation = {"target": TARGET, "sources": sources, "rests_on": [1, 2, 4, 99]}
-    answer = RankConfigsResponse(
-        ranking=[0],
-        ranking_scores=[0.0],
-        scored_configs=1,
+    adaptation = {"target": TARGET, "sources": sources, "rests_on": [1, 2, 4, 5, 99]}
+    with answered(answer_of([0.0], adaptation)) as client:
+        found = client.rank(SPACE.graph, SPACE.configurations([0])).adaptation
+    assert found.rests_on == ("model", "measurements", "other_targets", "other_instances")
+    kernels, used, refused, newer = found.sources
+    assert (kernels.kind, kernels.lists, kernels.model_tau) == ("kernels", 4, 0.25)
+    assert (kernels.used, kernels.refusal) == (False, "no_better_than_model")
+    assert (used.target, used.measured_configs, used.used, used.agreement) == ("b", 40, True, 0.5)
+    assert (used.refusal, refused.refusal) == ("", "contradicted")
+    assert (newer.kind, newer.refusal) == ("unknown", "unknown")
+
+
+def answer_of(scores, adaptation, **more):
+    """The answer of a server that ranks the first configurations in their order."""
+    return RankConfigsResponse(
+        ranking=range(len(scores)),
+        ranking_scores=scores,
+        scored_configs=len(scores),
         graph_hash=bytes(32),
         adaptation=adaptation,
+        **more,
+    ).SerializeToString()
+
+
+INSTANCES = {
+    "target": TARGET,
+    "sources": [
+        {"kind": 1, "lists": 216, "measured_configs": 6480, "used": True, "agreement": 0.8},
+        {"kind": 3, "target": "b", "refusal": 2},
+    ],
+    "rests_on": [5],
+}
+
+
+def test_a_search_says_on_how_many_instances_an_answer_rests_and_what_it_may_lose():
+    confidence = {"expected_slowdown": 1.0124, "expected_slowdown_p90": 1.04}
+    said = "nobody measured an instance whose dtype is 'fp8'"
+    warnings = [{"reason": "INSTANCE_VALUE_UNKNOWN", "message": said}, {"reason": "OTHER"}]
+    scores = [0.01 * number for number in range(len(SPACE))]
+    answer = answer_of(scores, INSTANCES, confidence=confidence, warnings=warnings)
+    with answered(answer) as client:
+        search = client.search(SPACE, TARGET)
+        assert search.rests_on == "" and "rests on" not in repr(search)
+        assert search.rank(0).confidence.expected_slowdown == pytest.approx(1.0124)
+    assert search.rests_on == (
+        "216 instances, 6,480 measurements; the first pick is expected 1.2 % above the best, "
+        f"nine of ten below 4.0 %; {said}"
     )
-    with answered(answer.SerializeToString()) as client:
-        found = client.rank(SPACE.graph, SPACE.configurations([0])).adaptation
-    assert found.rests_on == ("model", "measurements", "other_targets")
-    assert [source.refusal for source in found.sources] == ["", "contradicted", "unknown"]
-    used = found.sources[0]
-    assert (used.target, used.measured_configs, used.used, used.agreement) == ("b", 40, True, 0.5)
+    assert repr(search).endswith(f"rests on {search.rests_on}")
+
+
+def test_without_an_expectation_there_is_none():
+    with answered(answer_of([0.0], INSTANCES, confidence={})) as client:
+        confidence = client.rank(SPACE.graph, SPACE.configurations([0])).confidence
+    assert confidence.expected_slowdown is None and confidence.expected_slowdown_p90 is None
+
+
+@pytest.mark.parametrize(
+    ("scores", "adaptation", "unit", "kept"),
+    [
+        ([-1.0, -0.981, -0.97], INSTANCES, 0, 1),
+        ([-1.0, -0.98, -0.97], INSTANCES, 0, 0),
+        ([-7.0, -6.981, -6.5], INSTANCES | {"rests_on": [2], "adapted": True}, 2, 1),
+        ([1.0, 1.019, 1.5], INSTANCES | {"rests_on": [1]}, 1, 1),
+        ([1.0, 1.021, 1.5], INSTANCES | {"rests_on": [1]}, 1, 0),
+        ([1.0, 1.001, 1.5], INSTANCES | {"rests_on": [1]}, 0, 0),
+    ],
+)
+def test_a_former_pick_stays_unless_another_is_faster_by_two_percent(
+    scores, adaptation, unit, kept
+):
+    space = Space("three", {"tile": [1, 2, 4]})
+    with answered(answer_of(scores, adaptation, unit=unit)) as client:
+        search = client.search(space, TARGET)
+        assert search.predicted_best(space[1]) == space[kept]
+        assert search.predicted_best(0) == space[0]
+        with pytest.raises(ArgumentError, match="the configuration is 3"):
+            search.predicted_best(3)
+
+
+def test_a_former_pick_does_not_stay_if_nothing_is_known():
+    space = Space("three", {"tile": [1, 2, 4]})
+    with answered(answer_of([0.0] * 3, {"target": TARGET})) as client:
+        assert client.search(space, TARGET).predicted_best(1) is None
 
 
 def test_a_search_from_nothing_finds_the_fastest_configuration(empty):

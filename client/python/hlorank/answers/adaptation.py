@@ -1,16 +1,22 @@
 """What learned scores rest on, and how far a ranking can be trusted."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 from google.protobuf.message import Message
 
 from hlorank.wire import messages
 from hlorank.wire.words import word
 
-Evidence = Literal["model", "measurements", "other_kernels", "other_targets"]
+Evidence = Literal["model", "measurements", "other_kernels", "other_targets", "other_instances"]
 """What scores may rest on."""
-EVIDENCE: tuple[Evidence, ...] = ("model", "measurements", "other_kernels", "other_targets")
+EVIDENCE: tuple[Evidence, ...] = get_args(Evidence)
+SourceKind = Literal["instances", "kernels", "target", "unknown"]
+"""What related measurements are of; ``unknown`` is the word of a newer server."""
+
+_UNKNOWN_VALUE = "INSTANCE_VALUE_UNKNOWN"
+"""The reason of a warning that nobody measured an instance with a text that this one has."""
 
 T = TypeVar("T")
 
@@ -34,31 +40,43 @@ class Adaptation:
     """Stored measurements that were joined with those of the call"""
     learned_configs: int
     """Distinct configurations that taught; see ``Adaptation`` in adaptation.proto"""
-    pool: "Pool | None"
-    """What other kernels of the same structure taught; None without ``use_stored``"""
     reporters: "tuple[Reporter, ...]"
     """Whose measurements it rests on: this client first, then those with the most"""
-    sources: "tuple[TargetSource, ...]"
-    """What each other target taught, by name; empty unless the call asked for other targets"""
+    sources: "tuple[RelatedSource, ...]"
+    """What each related list or group of lists taught: other instances or kernels, then other
+    targets by name; empty without ``use_stored``"""
     rests_on: tuple[Evidence, ...]
     """What scores rest on; empty if the server knows nothing, and then all scores are 0"""
 
 
 @dataclass(frozen=True)
-class TargetSource:
-    """What the measurements of the graph on another target taught."""
+class RelatedSource:
+    """What related measurements taught."""
 
+    kind: SourceKind
+    """Of other instances of a space, of other kernels of one structure, or of the graph on another
+    target"""
     target: str
+    """The other target; empty for other kinds"""
+    lists: int
+    """Instances or kernels that have measurements enough; 1 or 0 of a target"""
     measured_configs: int
-    """Distinct configurations that were read, at most 300"""
+    """Distinct configurations that were read, of a target at most 300"""
     used: bool
-    """Whether scores rest on it"""
+    """Whether scores rest on them"""
     agreement: float
-    """Kendall's tau of what it predicts and the times that are known: the target's own if at least
-    5 configurations of it are measured, else those of the other sources; 0 if there are neither"""
+    """Kendall's tau of times that are known and of what these measurements predict: of kernels and
+    instances the mean over some that are left out; of a target the times are the target's own if 5
+    configurations are measured, else those of the other targets"""
+    model_tau: float
+    """Of kernels, the same of the times and the model's scores; else 0"""
     refusal: str
-    """Why it is not used: ``too_few_measurements``, ``unlike_others`` or ``contradicted``; empty if
-    it is"""
+    """Why they are not used: ``too_few_measurements``, ``unlike_others``, ``contradicted`` or
+    ``no_better_than_model``; empty if they are"""
+
+    def __str__(self) -> str:
+        what = self.target if self.kind == "target" else f"{self.lists:,} {self.kind}"
+        return f"{what}, {self.measured_configs:,} measurements"
 
 
 @dataclass(frozen=True)
@@ -76,21 +94,12 @@ class Reporter:
 
 
 @dataclass(frozen=True)
-class Pool:
-    """What stored measurements of other kernels of the same structure taught."""
+class Warning:
+    """A note that the request is valid but unusual."""
 
-    graphs: int
-    """Kernels with at least 3 measured tiles"""
-    measured_configs: int
-    used: bool
-    """Whether scores rest on them: only if they predict each other better than the model does"""
-    leave_one_out_tau: float
-    """Mean of Kendall's tau of the times and what the other kernels predict"""
-    zero_shot_tau: float
-    """The same of the times and the model's scores"""
-    refusal: str
-    """Why they are not used: ``too_few_kernels``, ``no_better_than_model`` or
-    ``no_better_than_chance``; empty if they are"""
+    reason: str
+    """Stable code in UPPER_SNAKE_CASE."""
+    message: str
 
 
 @dataclass(frozen=True)
@@ -104,6 +113,35 @@ class Confidence:
     expected_tau_low: float | None = None
     """The lower end of an interval that holds the tau of four of five lists"""
     expected_tau_high: float | None = None
+    expected_slowdown: float | None = None
+    """Time of the first configuration over that of the fastest sent, as expected: 1 or more. None
+    unless scores rest on other instances, and none of this one is measured"""
+    expected_slowdown_p90: float | None = None
+    """The same that nine of ten such instances did not exceed"""
+
+
+def rests_on(
+    adaptation: Adaptation | None, confidence: Confidence | None, warnings: Iterable[Warning] = ()
+) -> str:
+    """Returns what scores rest on as text, and how far the first pick is to be trusted."""
+    if adaptation is None or not adaptation.rests_on:
+        return ""
+    said = [f"{adaptation.measured_configs:,} configurations"] if adaptation.adapted else []
+    said += [str(source) for source in adaptation.sources if source.used]
+    if confidence is not None and confidence.expected_slowdown is not None:
+        first = confidence.expected_slowdown
+        most = confidence.expected_slowdown_p90 or first
+        said.append(
+            f"the first pick is expected {100 * (first - 1):.1f} % above the best, "
+            f"nine of ten below {100 * (most - 1):.1f} %"
+        )
+    said += [warning.message for warning in warnings if warning.reason == _UNKNOWN_VALUE]
+    return "; ".join(said)
+
+
+def warnings_of(warnings: Iterable[messages.Warning]) -> tuple[Warning, ...]:
+    """Converts ``Warning`` messages."""
+    return tuple(Warning(warning.reason, warning.message) for warning in warnings)
 
 
 def adaptation_of(message: messages.Adaptation) -> Adaptation:
@@ -112,12 +150,14 @@ def adaptation_of(message: messages.Adaptation) -> Adaptation:
     return _of(
         Adaptation,
         message,
-        pool=_of(Pool, message.pool, refusal=word(messages.PoolRefusal, message.pool.refusal))
-        if message.HasField("pool")
-        else None,
         reporters=tuple(_of(Reporter, each) for each in message.reporters),
         sources=tuple(
-            _of(TargetSource, each, refusal=word(messages.SourceRefusal, each.refusal))
+            _of(
+                RelatedSource,
+                each,
+                kind=word(messages.SourceKind, each.kind) or "unknown",
+                refusal=word(messages.SourceRefusal, each.refusal),
+            )
             for each in message.sources
         ),
         # A newer server may rest on what this client has no word for.
@@ -130,7 +170,7 @@ def confidence_of(message: messages.Confidence) -> Confidence:
     return _of(Confidence, message)
 
 
-def _of(kind: type[T], message: Message, **converted: object) -> T:
+def _of(kind: type[T], message: Message, /, **converted: object) -> T:
     """Copies the fields that have the same form in the message, and takes the converted ones.
 
     A field that the message can leave out, and does, is None.

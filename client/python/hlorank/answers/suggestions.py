@@ -6,7 +6,14 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from hlorank.answers.adaptation import Adaptation, adaptation_of
+from hlorank.answers.adaptation import (
+    Adaptation,
+    Confidence,
+    Warning,
+    adaptation_of,
+    confidence_of,
+    warnings_of,
+)
 from hlorank.answers.leases import (
     GrantedLease,
     Lease,
@@ -76,6 +83,10 @@ class Suggestions:
     state: SearchState = ""
     retry_after: float = 0.0
     """Seconds after which to ask again, if other workers measure all that is left."""
+    confidence: Confidence | None = None
+    """How far a ranking by score can be trusted; None if that was not asked."""
+    warnings: tuple[Warning, ...] = ()
+    """Notes about what is valid but unusual in the request."""
 
     @property
     def configs(self) -> np.ndarray:
@@ -166,6 +177,8 @@ def suggestions_of(answer: SuggestConfigsResponse, wanted: Wanted, candidates: i
         leases_of(answer, wanted.lease is not None),
         search_state_of(answer),
         seconds_of(answer.retry_after),
+        confidence_of(answer.confidence) if answer.HasField("confidence") else None,
+        warnings_of(answer.warnings),
     )
 
 

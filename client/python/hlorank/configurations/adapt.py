@@ -81,12 +81,14 @@ class Adapt:
     ids: Sequence[bytes] = ()
     """What tells each from others of its configuration, 1 to 64 bytes; empty: its outcome"""
     use_stored: bool = False
-    """Whether to learn also from what the server keeps of this graph and target."""
+    """Whether to learn also from what the server keeps of this graph on the target, and of related
+    ones: other instances of a space, and other kernels of one structure."""
     own_only: bool = False
     """With ``use_stored``, whether to read only what this client reported: its token or address."""
     other_targets: Sequence[str] = ()
     """At most 16 targets whose stored measurements of this graph say what to expect on this one.
-    They are never mixed with those of ``target``, from which the server learns the difference."""
+    They are never mixed with those of ``target``, from which the server learns the difference; of
+    an instance with features, its other instances on these targets count a tenth."""
     all_other_targets: bool = False
     """Whether to use all other targets that have measurements of this graph: 16, by name."""
 

@@ -1,17 +1,21 @@
 """Feature arrays of graphs as messages, normalized so that every client sends equal bytes."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hlorank.checks.arguments import several, text
+from hlorank.checks.arguments import several, text, wrong
 from hlorank.checks.arrays import array_of, finite_floats
-from hlorank.checks.errors import GraphFileError
-from hlorank.wire.defaults import TARGET_BYTES
-from hlorank.wire.messages import FeatureGraph, GraphFeatures
+from hlorank.checks.errors import ArgumentError, GraphFileError
+from hlorank.wire.defaults import FEATURE_BYTES, INSTANCE_FEATURES, TARGET_BYTES
+from hlorank.wire.messages import FeatureGraph, GraphFeatures, InstanceFeature
+
+Instance = str | Mapping[str, int | float | bool | str]
+"""What tells graphs of equal columns apart: a text, or features from which a server learns."""
 
 FEATURES = 140
 _OPCODES = 120
@@ -19,7 +23,8 @@ _SEQUENCES = ((31, 6), (95, 4), (101, 4), (134, 6))
 """First column and width of the lists that the pad value fills up."""
 _TRANSPOSED = "; transpose it, and swap the rows if they are source and target"
 _NAME = re.compile(r'(?!.*["\\])[ -~]{1,128}')
-"""Of a feature set, or of a column of one."""
+"""Of a feature set, of a column of one, or of a feature of an instance."""
+_NAME_WORDS = '1 to 128 printable ASCII characters without `"` and `\\`'
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,10 @@ def described_set(
 
 
 def feature_graph_message(
-    feature_set: FeatureSet, node_features: ArrayLike | None, edge_index: ArrayLike, instance: str
+    feature_set: FeatureSet,
+    node_features: ArrayLike | None,
+    edge_index: ArrayLike,
+    instance: Instance,
 ) -> FeatureGraph:
     """Returns ``FeatureGraph`` of a set, columns [n, columns], edges [m, 2] and an instance.
 
@@ -85,6 +93,7 @@ def feature_graph_message(
     Raises:
         GraphFileError: if a shape is invalid, a value is out of range, the names are not those of
             the columns, or the instance is too long.
+        ArgumentError: if a feature of the instance cannot be used.
     """
     axes = ("node", "column")
     features = np.zeros((1, 0), "<f4")
@@ -97,7 +106,12 @@ def feature_graph_message(
         raise GraphFileError(f"node_columns has {len(names)} names for {columns} columns of a node")
     if names and not feature_set.config_features:
         raise GraphFileError("node_columns are given, but config_columns are not")
-    length = len(text(instance, "instance").encode())
+    described = _instance_features(instance) if isinstance(instance, Mapping) else []
+    if described and nodes != 1:
+        raise ArgumentError(f"instance has features, but the graph has {nodes} nodes instead of 1")
+    expected = "text, or a mapping of names to numbers and texts"
+    name = "" if isinstance(instance, Mapping) else text(instance, "instance", expected)
+    length = len(name.encode())
     if length > TARGET_BYTES:
         raise GraphFileError(f"instance has {length} bytes, at most {TARGET_BYTES} are possible")
     return FeatureGraph(
@@ -107,8 +121,55 @@ def feature_graph_message(
         edges=_edges(edge_index, nodes).ravel().tolist(),
         node_columns=names,
         config_columns=feature_set.config_features,
-        instance=instance,
+        instance=name,
+        instance_features=described,
     )
+
+
+def instance_of(graph: FeatureGraph) -> Instance:
+    """Returns the instance of a graph as callers name it: text, or the features, if it has some."""
+    described: dict[str, float | str] = {}
+    for each in graph.instance_features:
+        is_whole = each.number.is_integer() and abs(each.number) < 1 << 53
+        number = int(each.number) if is_whole else each.number
+        described[each.name] = each.text if each.WhichOneof("value") == "text" else number
+    return described or graph.instance
+
+
+def _instance_features(instance: Mapping[str, object]) -> list[InstanceFeature]:
+    """Returns the features by name, so that every order of them is the same message."""
+    # The mapping may be any class of the caller.
+    try:
+        given = dict(instance.items())
+    except Exception as error:
+        raise wrong("instance", instance, "a mapping of names to numbers and texts") from error
+    if len(given) > INSTANCE_FEATURES:
+        limit = f"at most {INSTANCE_FEATURES} are possible"
+        raise ArgumentError(f"instance has {len(given):,} features, {limit}")
+    for name in given:
+        if not _NAME.fullmatch(text(name, "the name of an instance's feature")):
+            raise wrong("the name of an instance's feature", name, _NAME_WORDS)
+    return [_instance_feature(name, given[name]) for name in sorted(given)]
+
+
+def _instance_feature(name: str, value: object) -> InstanceFeature:
+    what = f"instance[{name!r}]"
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, str):
+        length = len(text(plain, what).encode())
+        if length > FEATURE_BYTES:
+            raise ArgumentError(f"{what} has {length} bytes, at most {FEATURE_BYTES} are possible")
+        return InstanceFeature(name=name, text=plain)
+    expected = "a finite number, a boolean or text"
+    if not isinstance(plain, int | float):
+        raise wrong(what, value, expected)
+    try:
+        number = float(plain)
+    except OverflowError as error:
+        raise wrong(what, value, expected) from error
+    if not isfinite(number):
+        raise wrong(what, value, expected)
+    return InstanceFeature(name=name, number=number + 0.0)  # 0 in place of -0
 
 
 def _column_names(names: Sequence[str], what: str) -> tuple[str, ...]:
@@ -122,10 +183,7 @@ def _column_names(names: Sequence[str], what: str) -> tuple[str, ...]:
 
 def _check_name(name: str, of: str) -> None:
     if not _NAME.fullmatch(name):
-        raise GraphFileError(
-            f"the name of {of} is {name!r}, expected 1 to 128 "
-            'printable ASCII characters without `"` and `\\`'
-        )
+        raise GraphFileError(f"the name of {of} is {name!r}, expected {_NAME_WORDS}")
 
 
 def _edges(edge_index: ArrayLike, nodes: int) -> np.ndarray:

@@ -13,7 +13,13 @@ from hlorank.checks.arguments import instance, shown
 from hlorank.checks.arrays import array_of
 from hlorank.checks.errors import AnswerError, GraphFileError
 from hlorank.checks.files import file_content
-from hlorank.graphs.features import described_set, feature_graph_message, feature_message
+from hlorank.graphs.features import (
+    Instance,
+    described_set,
+    feature_graph_message,
+    feature_message,
+    instance_of,
+)
 from hlorank.graphs.lowered import module_of_lowered
 from hlorank.wire.messages import FeatureGraph, GraphFeatures
 from hlorank.wire.messages import Graph as GraphMessage
@@ -137,7 +143,7 @@ class Graph:
         *,
         node_columns: Sequence[str] = (),
         config_columns: Sequence[str] = (),
-        instance: str = "",
+        instance: Instance = "",
     ) -> "Graph":
         """Takes a graph of any compiler.
 
@@ -150,11 +156,14 @@ class Graph:
             config_columns: The names of the columns of a configuration. With them the server needs
                 no model of the set: it then answers from measurements. If a model serves, its
                 columns must have these names.
-            instance: What tells graphs of equal features apart, such as a kernel and its problem
-                size; at most 256 bytes. Graphs of different instances share no measurements.
+            instance: What tells graphs of equal columns apart. A mapping of at most 32 names to
+                numbers or texts of at most 64 bytes, such as the sizes of a problem, describes a
+                graph of one node: a server learns from measurements of other instances, too. Text
+                of at most 256 bytes is a name alone, of which nothing is learned.
 
         Raises:
             GraphFileError: if an array or a name is invalid.
+            ArgumentError: if a feature of the instance cannot be used.
         """
         columns = described_set(feature_set, node_columns, config_columns)
         graph = feature_graph_message(columns, node_features, edge_index, instance)
@@ -191,6 +200,11 @@ class Graph:
         """The key for load balancers: 64 hexadecimal digits, the same for the same bytes."""
         parts = (len(part).to_bytes(8, "little") + part for part in self._route_parts)
         return blake3(b"".join(parts), derive_key_context=_ROUTE_PURPOSE).hexdigest()
+
+    @property
+    def instance(self) -> Instance:
+        """What tells a graph of a feature set from others of its columns; empty for others."""
+        return instance_of(self._whole.feature_graph)
 
     def learn(self, graph_hash: bytes) -> None:
         """Stores the hash that a server sent."""
@@ -242,7 +256,8 @@ def _features_parts(features: GraphFeatures) -> tuple[bytes, ...]:
 
 
 def _feature_graph_parts(graph: FeatureGraph) -> tuple[bytes, ...]:
-    # An empty instance is left out, so that routes are those of clients that know no instances.
+    # An empty instance is left out, so that routes are those of clients that know no instances. Its
+    # features are left out on purpose: one replica then learns from all instances of a space.
     parts = graph.feature_set.encode(), graph.node_features, _edge_bytes(graph.edges)
     return (*parts, graph.instance.encode()) if graph.instance else parts
 

@@ -16,12 +16,15 @@ from hlorank.answers.tables import table
 from hlorank.checks.arguments import path_of, several, text, whole_number, wrong
 from hlorank.checks.errors import ArgumentError
 from hlorank.configurations.config_features import ConfigFeatures
+from hlorank.graphs.features import Instance
 from hlorank.graphs.graph import Graph
 
-Value = int | float | bool | str
-"""A value of a parameter."""
+Value = int | float | bool | str | None
+"""A value of a parameter; None if it does not apply to a configuration."""
 
 _EXPECTED = "finite f32 numbers, booleans or text"
+_ABSENT = -1
+"""What a server reads as a parameter that does not apply."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +33,13 @@ class Parameter:
 
     name: str
     values: tuple[Value, ...]
-    """Distinct; either all of them are text, or none is."""
+    """Distinct; either all of them but None are text, or none is."""
 
     def __post_init__(self) -> None:
         """Checks that the values differ, also as f32. Raises ArgumentError."""
-        if not self.values:
+        are_texts = {isinstance(value, str) for value in self.values if value is not None}
+        if not are_texts:
             raise ArgumentError(f"the parameter {self.name!r} has no values")
-        are_texts = {isinstance(value, str) for value in self.values}
         if len(are_texts) > 1:
             raise ArgumentError(f"the parameter {self.name!r} has text beside numbers")
         sent = self.values if are_texts == {True} else self.numbers.tolist()
@@ -51,10 +54,13 @@ class Parameter:
 
     @cached_property
     def numbers(self) -> np.ndarray:
-        """f32 [values]: numbers as they are, False as 0, True as 1, text by its place from 0."""
-        if isinstance(self.values[0], str):
-            return np.arange(len(self.values), dtype=np.float32)
-        return np.array(self.values, np.float32)
+        """f32 [values]: numbers as they are, False as 0, True as 1, text by its place from 0, and
+        None as -1."""
+        sent = (
+            _ABSENT if value is None else place if isinstance(value, str) else value
+            for place, value in enumerate(self.values)
+        )
+        return np.array([*sent], np.float32)
 
     @cached_property
     def _places(self) -> dict[object, int]:
@@ -84,7 +90,7 @@ def parameter_of(name: str, values: Iterable[object]) -> Parameter:
 def value_of(value: object, name: str) -> Value:
     """Checks a value, and returns it as one of Python. Raises ArgumentError."""
     plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, str):
+    if plain is None or isinstance(plain, str):
         return plain
     if isinstance(plain, int | float) and is_finite(plain):
         return plain
@@ -121,15 +127,17 @@ class Space:
     (6, {'block_m': 16, 'vectorize': True}, 4)
 
     A server learns from a column of numbers for every parameter, in alphabetical order: True counts
-    as 1, False as 0, and text as its place in the list, from 0. So append further texts at the end
-    of a list: a server that keeps measurements keeps the numbers.
+    as 1, False as 0, text as its place in the list, from 0, and None, for a parameter that does not
+    apply, as -1. So append further texts at the end of a list: a server that keeps measurements
+    keeps the numbers.
 
     Args:
         name: The name of the feature set: 1 to 128 printable ASCII characters.
-        parameters: The values of every parameter: numbers or booleans, or text.
+        parameters: The values of every parameter: numbers or booleans, or text; beside them None.
         constraints: Functions of a configuration that are true for those to consider, or one.
-        instance: What is tuned, if it is one of several with these parameters, such as a problem
-            size. Instances share no measurements.
+        instance: What is tuned, if it is one of several with these parameters. Features such as
+            ``{"m": 512, "k": 64, "dtype": "bf16"}``, numbers and texts by name, let a server learn
+            from all instances of the space; text is a name alone, of which nothing is learned.
 
     Raises:
         ArgumentError: if a value cannot be used, or there are no configurations or too many.
@@ -142,7 +150,7 @@ class Space:
         parameters: Mapping[str, Iterable[Value]],
         *,
         constraints: Constraint | Iterable[Constraint] | None = None,
-        instance: str = "",
+        instance: Instance = "",
     ):
         _mapping(parameters, "parameters", "the values of every parameter")
         if not parameters:
@@ -152,7 +160,7 @@ class Space:
 
     @classmethod
     def from_configs(
-        cls, name: str, configs: Iterable[Configuration], *, instance: str = ""
+        cls, name: str, configs: Iterable[Configuration], *, instance: Instance = ""
     ) -> "Space":
         """Takes a list of configurations, each with the same parameters.
 
@@ -179,16 +187,16 @@ class Space:
         return space
 
     def _take(
-        self, name: str, parameters: list[Parameter], places: np.ndarray, instance: str
+        self, name: str, parameters: list[Parameter], places: np.ndarray, instance: Instance
     ) -> None:
         if not 0 < len(places) <= MAX_CONFIGURATIONS:
             raise _wrong_size(len(places), MAX_CONFIGURATIONS, "configurations")
         # By name, so that users who write parameters in another order share measurements.
         columns = sorted(parameter.name for parameter in parameters)
         self.name = name
-        self.instance = instance
         self.graph = Graph.from_feature_set(name, config_columns=columns, instance=instance)
         """What stands for the space in calls about graphs."""
+        self.instance = self.graph.instance
         self._parameters = parameters
         self._places = places
         """u32 [configurations, parameters]: the place of each value in its parameter."""
@@ -233,8 +241,12 @@ class Space:
 
     def numbers(self, configurations: ConfigFeatures) -> list[int | None]:
         """Returns the number of each of what a server keeps; None for what is not in the space."""
-        rows = {row.tobytes(): number for number, row in enumerate(self._all.values()[:, 0, :])}
-        return [rows.get(row.tobytes()) for row in configurations.values()[:, 0, :]]
+        return [self._rows.get(row.tobytes()) for row in configurations.values()[:, 0, :]]
+
+    @cached_property
+    def _rows(self) -> dict[bytes, int]:
+        """The number of each configuration by what is sent of it."""
+        return {row.tobytes(): number for number, row in enumerate(self._all.values()[:, 0, :])}
 
     def _number_of(self, configuration: Configuration) -> int:
         if configuration.keys() != self.parameters.keys():
@@ -372,9 +384,10 @@ def _row(config: object, number: int) -> dict[str, Value]:
 
 def _sorted_parameter(name: str, values: list[Value]) -> Parameter:
     try:
-        return Parameter(name, tuple(sorted(set(values))))
+        ordered = sorted(value for value in set(values) if value is not None)
     except TypeError as error:  # text and numbers have no order
         raise ArgumentError(f"the parameter {name!r} has text beside numbers") from error
+    return Parameter(name, (*ordered, *([None] if None in values else [])))
 
 
 def _wrong_size(found: int, limit: int, what: str) -> ArgumentError:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Generic, TypeVar
 
-from hlorank.answers.adaptation import Adaptation
+from hlorank.answers.adaptation import Adaptation, rests_on
 from hlorank.answers.leases import Lease
 from hlorank.answers.measurements import GraphMeasurements
 from hlorank.answers.models import ModelReference, model_reference
@@ -37,10 +37,10 @@ class AsyncExperience(Connected, Generic[T]):
     """The measurements of one graph on a target, and what a server says about further candidates.
 
     Predictions learn from these measurements and from those that the server keeps of earlier
-    searches on the same target: of this graph, and of other kernels of its structure. If those
-    kernels predict each other well, their word is followed to the end, which finds fast tiles
-    sooner than what is learned between rounds. What is measured is then reported at the end, since
-    the server would learn from it.
+    searches on the same target: of this graph, of other instances of its space, and of other
+    kernels of its structure. If those kernels predict each other well, their word is followed to
+    the end, which finds fast tiles sooner than what is learned between rounds. What is measured is
+    then reported at the end, since the server would learn from it.
 
     >>> experience = Experience(client, graph, Layouts, "my laptop")
     >>> order, _ = experience.order(candidates, 4)
@@ -88,6 +88,8 @@ class AsyncExperience(Connected, Generic[T]):
         self.kept = kept if isinstance(kept, Kept) else Kept(kept)
         self.adaptation: Adaptation | None = None
         """What the last answer rests on; None before any."""
+        self.rests_on = ""
+        """The same as text, with what the first pick is expected to lose."""
         self.best: tuple[T, float] | None = None
         """The fastest candidate that was added, and its seconds."""
         self.is_lost = False
@@ -109,7 +111,7 @@ class AsyncExperience(Connected, Generic[T]):
         self._reported = 0
         self._since_improvement = 0
         """Number of measurements since the fastest one."""
-        self._follows_pool: bool | None = None
+        self._follows_kernels: bool | None = None
         """Whether other kernels decide; None before the first prediction."""
         self._is_known = False
         """Whether earlier searches measured enough of this graph to learn from."""
@@ -135,7 +137,7 @@ class AsyncExperience(Connected, Generic[T]):
                 self.best = candidate, result.seconds
             self._since_improvement = 0 if is_fastest else self._since_improvement + 1
             self.measured.append((candidate, result))
-        return None if self._follows_pool else await self.report()
+        return None if self._follows_kernels else await self.report()
 
     async def report(self) -> HlorankError | None:
         """Reports what is not kept yet, in parts.
@@ -189,7 +191,7 @@ class AsyncExperience(Connected, Generic[T]):
         does not keep, unless other kernels decide."""
         # What the server keeps it joins itself, so a call stays small however long a search is.
         unkept = self.measured[self._reported :][-defaults.LEARNED :]
-        return self._adapt([] if self._follows_pool else unkept)
+        return self._adapt([] if self._follows_kernels else unkept)
 
     def _adapt(self, measured: Sequence[tuple[T, Result]]) -> Adapt:
         results = [result for _, result in measured]
@@ -222,8 +224,7 @@ class AsyncExperience(Connected, Generic[T]):
                 timeout=self._timeout if timeout is None else timeout,
             )
         )
-        if ranking is not None:
-            self.adaptation = ranking.adaptation
+        self._learn(ranking)
         return ranking
 
     async def suggest(
@@ -261,9 +262,13 @@ class AsyncExperience(Connected, Generic[T]):
                 timeout=self._timeout if timeout is None else timeout,
             )
         )
-        if suggestions is not None:
-            self.adaptation = suggestions.adaptation
+        self._learn(suggestions)
         return suggestions
+
+    def _learn(self, answer: Ranking | Suggestions | None) -> None:
+        if answer is not None:
+            self.adaptation = answer.adaptation
+            self.rests_on = rests_on(answer.adaptation, answer.confidence, answer.warnings)
 
     async def predict(
         self, candidates: Sequence[T], timeout: float | str | None = None
@@ -278,11 +283,11 @@ class AsyncExperience(Connected, Generic[T]):
             return None
         predicted = predicted_of(ranking)
         # Decided once: a search that changes its guide halfway measures what neither would.
-        if self._follows_pool is None:
-            pool = None if ranking.adaptation is None else ranking.adaptation.pool
-            self._follows_pool = pool is not None and pool.used
+        if self._follows_kernels is None:
+            sources = () if ranking.adaptation is None else ranking.adaptation.sources
+            self._follows_kernels = any(each.kind == "kernels" and each.used for each in sources)
             self._is_known = predicted.is_learned and not self.measured
-        return replace(predicted, is_learned=predicted.is_learned and not self._follows_pool)
+        return replace(predicted, is_learned=predicted.is_learned and not self._follows_kernels)
 
     async def order(
         self, candidates: Sequence[T], count: int, timeout: float | str | None = None

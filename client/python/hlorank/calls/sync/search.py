@@ -14,10 +14,12 @@ from hlorank.answers.tables import table
 from hlorank.calls.fallback import Fallback
 from hlorank.calls.sync.calls import Calls
 from hlorank.calls.sync.experience import Experience
+from hlorank.calls.sync.family import family_policy
 from hlorank.checks.arguments import flag, instance, number, several, whole_number, wrong
 from hlorank.checks.errors import ArgumentError
 from hlorank.configurations.adapt import Result
 from hlorank.configurations.config_features import ConfigFeatures
+from hlorank.spaces.policy import Policy
 from hlorank.spaces.space import Configuration, Space, Value
 from hlorank.wire import defaults
 from hlorank.wire.transport import Connected, SyncLock
@@ -81,6 +83,12 @@ class SpaceSearch(Connected):
     def is_lost(self) -> bool:
         """Whether the last call had no answer, so that what ``fallback`` names goes on."""
         return self._experience.is_lost
+
+    @property
+    def rests_on(self) -> str:
+        """What the last suggestions or the last ranking rest on, and what the first pick is
+        expected to lose, as text for people; empty if they rest on nothing."""
+        return self._experience.rests_on
 
     def suggest(
         self,
@@ -229,19 +237,53 @@ class SpaceSearch(Connected):
         """
         return self._experience.rank(self.space.configurations(), top_k, timeout=timeout)
 
-    def predicted_best(self, *, timeout: float | str | None = None) -> dict[str, Value] | None:
+    def predicted_best(
+        self,
+        former: Configuration | int | None = None,
+        *,
+        timeout: float | str | None = None,
+    ) -> dict[str, Value] | None:
         """Returns the configuration that is predicted to be the fastest, measured or not.
 
         Returns None if nothing is known. Measure it first to begin where others ended, since
         ``suggest`` leaves out what was measured.
 
+        Args:
+            former: The pick of an earlier call, which stays unless another configuration is
+                predicted to be faster by 2 %, so that noise of new measurements changes no picks.
+            timeout: Deadline in seconds; None for the client's.
+
         Raises:
+            ArgumentError: if the space does not have the former pick.
             RefusedError: if the call ends with an error status, and there is no fallback.
         """
-        ranking = self.rank(1, timeout=timeout)
+        kept = None if former is None else self.space.number(former)
+        ranking = self.rank(1 if kept is None else 0, timeout=timeout)
         if ranking is None or ranking.adaptation is None or not ranking.adaptation.rests_on:
             return None
+        if kept is not None and ranking.keeps(kept):
+            return self.space[kept]
         return self.space[int(ranking.best[0])]
+
+    def export(self, choices: int = 16, *, timeout: float | str | None = None) -> Policy:
+        """Returns what answers without a server: some configurations, and which of them an instance
+        gets by its features, of all instances that are measured on the target.
+
+        What was not measured of an instance is predicted. If the server has tokens, the client's
+        needs the scope ``admin``.
+
+        Args:
+            choices: How many configurations to choose.
+            timeout: Deadline of each call in seconds; None for the client's.
+
+        Raises:
+            ArgumentError: if fewer than 4 instances with features are measured.
+            RefusedError: if a call ends with an error status.
+        """
+        experience = self._experience
+        return family_policy(
+            experience.client, self.space, experience.kept.target, choices, timeout
+        )
 
     def run(
         self,
@@ -267,6 +309,8 @@ class SpaceSearch(Connected):
                     suggested = self.suggest()
                     if not suggested:
                         break
+                    if made == 1:
+                        show(0, None, self.rests_on)
                     for configuration in suggested:
                         try:
                             outcome = measure(configuration)
@@ -278,7 +322,7 @@ class SpaceSearch(Connected):
                             self.report(configuration, failure=outcome)
                         else:
                             self.report(configuration, outcome)
-                    show(made, None if self.best is None else self.best[1])
+                    show(made, None if self.best is None else self.best[1], "")
             except KeyboardInterrupt:
                 pass  # what was measured is reported, and the caller goes on with the best of it
         return self.best
@@ -287,18 +331,23 @@ class SpaceSearch(Connected):
         best = self.best
         rows = [] if best is None else [*best[0].items(), ("seconds", best[1])]
         title = f"Search of {self.space.name!r} on {self._experience.kept.target!r}, the best:"
-        return table(title, ("parameter", "value"), rows, len(rows))
+        found = table(title, ("parameter", "value"), rows, len(rows))
+        return f"{found}\nrests on {self.rests_on}" if self.rests_on else found
 
 
 @contextmanager
-def _progress(earlier: int, measurements: int) -> Iterator[Callable[[int, float | None], None]]:
+def _progress(
+    earlier: int, measurements: int
+) -> Iterator[Callable[[int, float | None, str], None]]:
     """Writes over and over one line to standard error, if that is a terminal: how many measurements
-    are made, with earlier ones, and the shortest time."""
+    are made, with earlier ones, and the shortest time. What they rest on has a line of its own."""
     if not sys.stderr.isatty():
-        yield lambda made, seconds: None
+        yield lambda made, seconds, rests_on: None
         return
 
-    def show(made: int, seconds: float | None) -> None:
+    def show(made: int, seconds: float | None, rests_on: str) -> None:
+        if rests_on:
+            sys.stderr.write(f"rests on {rests_on}\n")
         fastest = "nothing ran yet" if seconds is None else f"fastest {seconds:.6g} s"
         counted = f"{earlier + made} of {earlier + measurements}"
         sys.stderr.write(f"\r{counted} measured, {fastest}\x1b[K")

@@ -68,6 +68,8 @@ class _EvidenceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Evidence.Val
     """Measurements of other kernels on this target."""
     EVIDENCE_OTHER_TARGETS: _Evidence.ValueType  # 4
     """Measurements of this graph on other targets."""
+    EVIDENCE_OTHER_INSTANCES: _Evidence.ValueType  # 5
+    """Measurements of other instances."""
 
 class Evidence(_Evidence, metaclass=_EvidenceEnumTypeWrapper):
     """Something that scores rest on."""
@@ -82,7 +84,41 @@ EVIDENCE_OTHER_KERNELS: Evidence.ValueType  # 3
 """Measurements of other kernels on this target."""
 EVIDENCE_OTHER_TARGETS: Evidence.ValueType  # 4
 """Measurements of this graph on other targets."""
+EVIDENCE_OTHER_INSTANCES: Evidence.ValueType  # 5
+"""Measurements of other instances."""
 Global___Evidence: _TypeAlias = Evidence  # noqa: Y015
+
+class _SourceKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SourceKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SourceKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SOURCE_KIND_UNSPECIFIED: _SourceKind.ValueType  # 0
+    """Not set."""
+    SOURCE_KIND_INSTANCES: _SourceKind.ValueType  # 1
+    """Of other instances of a feature set on the target, and on other targets if the call asked for them."""
+    SOURCE_KIND_KERNELS: _SourceKind.ValueType  # 2
+    """Of other kernels on the target, whose opcodes and edges are those of the kernel; shapes may differ. They teach how times rise with
+    the model's score and with the bounds of a tile.
+    """
+    SOURCE_KIND_TARGET: _SourceKind.ValueType  # 3
+    """Of the graph on another target."""
+
+class SourceKind(_SourceKind, metaclass=_SourceKindEnumTypeWrapper):
+    """What related measurements are of."""
+
+SOURCE_KIND_UNSPECIFIED: SourceKind.ValueType  # 0
+"""Not set."""
+SOURCE_KIND_INSTANCES: SourceKind.ValueType  # 1
+"""Of other instances of a feature set on the target, and on other targets if the call asked for them."""
+SOURCE_KIND_KERNELS: SourceKind.ValueType  # 2
+"""Of other kernels on the target, whose opcodes and edges are those of the kernel; shapes may differ. They teach how times rise with
+the model's score and with the bounds of a tile.
+"""
+SOURCE_KIND_TARGET: SourceKind.ValueType  # 3
+"""Of the graph on another target."""
+Global___SourceKind: _TypeAlias = SourceKind  # noqa: Y015
 
 class _SourceRefusal:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -93,56 +129,32 @@ class _SourceRefusalEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SourceR
     SOURCE_REFUSAL_UNSPECIFIED: _SourceRefusal.ValueType  # 0
     """They are used."""
     SOURCE_REFUSAL_TOO_FEW_MEASUREMENTS: _SourceRefusal.ValueType  # 1
-    """Fewer than 5 configurations have a time, or all times are equal."""
+    """Fewer than two kernels with 3 measured tiles, fewer than 5 measured configurations of instances or of a target, or equal times."""
     SOURCE_REFUSAL_UNLIKE_OTHERS: _SourceRefusal.ValueType  # 2
-    """The other sources predict its times no better than chance may, so it tells nothing of a further target."""
+    """Each is predicted by the others no better than chance may: the times are wrong, or they have nothing in common."""
     SOURCE_REFUSAL_CONTRADICTED: _SourceRefusal.ValueType  # 3
     """The target's own measurements contradict it, by two standard deviations of chance, or do not agree with it although there are
     20 of them.
     """
+    SOURCE_REFUSAL_NO_BETTER_THAN_MODEL: _SourceRefusal.ValueType  # 4
+    """Kernels predict each other no better than the model does, by 0.03 of tau: the model knows them."""
 
 class SourceRefusal(_SourceRefusal, metaclass=_SourceRefusalEnumTypeWrapper):
-    """Why measurements on another target are not used."""
+    """Why related measurements are not used."""
 
 SOURCE_REFUSAL_UNSPECIFIED: SourceRefusal.ValueType  # 0
 """They are used."""
 SOURCE_REFUSAL_TOO_FEW_MEASUREMENTS: SourceRefusal.ValueType  # 1
-"""Fewer than 5 configurations have a time, or all times are equal."""
+"""Fewer than two kernels with 3 measured tiles, fewer than 5 measured configurations of instances or of a target, or equal times."""
 SOURCE_REFUSAL_UNLIKE_OTHERS: SourceRefusal.ValueType  # 2
-"""The other sources predict its times no better than chance may, so it tells nothing of a further target."""
+"""Each is predicted by the others no better than chance may: the times are wrong, or they have nothing in common."""
 SOURCE_REFUSAL_CONTRADICTED: SourceRefusal.ValueType  # 3
 """The target's own measurements contradict it, by two standard deviations of chance, or do not agree with it although there are
 20 of them.
 """
+SOURCE_REFUSAL_NO_BETTER_THAN_MODEL: SourceRefusal.ValueType  # 4
+"""Kernels predict each other no better than the model does, by 0.03 of tau: the model knows them."""
 Global___SourceRefusal: _TypeAlias = SourceRefusal  # noqa: Y015
-
-class _PoolRefusal:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _PoolRefusalEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PoolRefusal.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    POOL_REFUSAL_UNSPECIFIED: _PoolRefusal.ValueType  # 0
-    """They are used."""
-    POOL_REFUSAL_TOO_FEW_KERNELS: _PoolRefusal.ValueType  # 1
-    """Fewer than two kernels of the structure have measurements enough."""
-    POOL_REFUSAL_NO_BETTER_THAN_MODEL: _PoolRefusal.ValueType  # 2
-    """The kernels predict each other no better than the model does: the model knows them, or they differ."""
-    POOL_REFUSAL_NO_BETTER_THAN_CHANCE: _PoolRefusal.ValueType  # 3
-    """The kernels predict each other no better than chance may: their times are wrong, or they have nothing in common."""
-
-class PoolRefusal(_PoolRefusal, metaclass=_PoolRefusalEnumTypeWrapper):
-    """Why measurements of other kernels are not used."""
-
-POOL_REFUSAL_UNSPECIFIED: PoolRefusal.ValueType  # 0
-"""They are used."""
-POOL_REFUSAL_TOO_FEW_KERNELS: PoolRefusal.ValueType  # 1
-"""Fewer than two kernels of the structure have measurements enough."""
-POOL_REFUSAL_NO_BETTER_THAN_MODEL: PoolRefusal.ValueType  # 2
-"""The kernels predict each other no better than the model does: the model knows them, or they differ."""
-POOL_REFUSAL_NO_BETTER_THAN_CHANCE: PoolRefusal.ValueType  # 3
-"""The kernels predict each other no better than chance may: their times are wrong, or they have nothing in common."""
-Global___PoolRefusal: _TypeAlias = PoolRefusal  # noqa: Y015
 
 @_typing.final
 class Adapt(_message.Message):
@@ -175,7 +187,7 @@ class Adapt(_message.Message):
     """
     own_only: _builtins.bool
     """With use_stored: whether to read only the stored measurements whose reporter is this client, its token or, if calls need
-    none, its address; off by default. Measurements of other clients then change nothing, neither directly nor as a pool.
+    none, its address; off by default. Measurements of other clients then change nothing, neither directly nor as related lists.
     """
     all_other_targets: _builtins.bool
     """Whether to use all other targets that have stored measurements of this graph, the first 16 by name; off by default."""
@@ -208,7 +220,8 @@ class Adapt(_message.Message):
     def other_targets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Other targets whose stored measurements of this graph say what to expect on this one, at most 16; empty (the default) for
         none. They are never mixed with those of the target: they make a first expectation, from which the target's own
-        measurements tell the difference. The order of names does not matter.
+        measurements tell the difference. Of a graph with instance features, measurements of other instances on these targets count, too,
+        a tenth of those on the target. The order of names does not matter.
         """
 
     def __init__(
@@ -247,7 +260,6 @@ class Adaptation(_message.Message):
     ZERO_SHOT_TAU_FIELD_NUMBER: _builtins.int
     STORED_MEASUREMENTS_FIELD_NUMBER: _builtins.int
     LEARNED_CONFIGS_FIELD_NUMBER: _builtins.int
-    POOL_FIELD_NUMBER: _builtins.int
     REPORTERS_FIELD_NUMBER: _builtins.int
     SOURCES_FIELD_NUMBER: _builtins.int
     RESTS_ON_FIELD_NUMBER: _builtins.int
@@ -273,18 +285,16 @@ class Adaptation(_message.Message):
     150 others that a fixed draw chooses, the client's own before those of others.
     """
     @_builtins.property
-    def pool(self) -> Global___Pool:
-        """What measurements of other kernels taught; unset without use_stored, and for other tasks than tiles."""
-
-    @_builtins.property
     def reporters(self) -> _containers.RepeatedCompositeFieldContainer[Global___Reporter]:
         """Whose measurements of this graph on this target it rests on: the call's own client first, then those with the most
         configurations.
         """
 
     @_builtins.property
-    def sources(self) -> _containers.RepeatedCompositeFieldContainer[Global___TargetSource]:
-        """What each other target taught, in the order of names; empty unless the call asked for other targets."""
+    def sources(self) -> _containers.RepeatedCompositeFieldContainer[Global___RelatedSource]:
+        """What each related list or group of lists taught: other instances or other kernels first, then other targets in the order of their
+        names. Empty without use_stored, and if nothing is related.
+        """
 
     @_builtins.property
     def rests_on(self) -> _containers.RepeatedScalarFieldContainer[Global___Evidence.ValueType]:
@@ -301,60 +311,72 @@ class Adaptation(_message.Message):
         zero_shot_tau: _builtins.float = ...,
         stored_measurements: _builtins.int = ...,
         learned_configs: _builtins.int = ...,
-        pool: Global___Pool | None = ...,
         reporters: _abc.Iterable[Global___Reporter] | None = ...,
-        sources: _abc.Iterable[Global___TargetSource] | None = ...,
+        sources: _abc.Iterable[Global___RelatedSource] | None = ...,
         rests_on: _abc.Iterable[Global___Evidence.ValueType] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["pool", b"pool"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapted", b"adapted", "learned_configs", b"learned_configs", "leave_one_out_tau", b"leave_one_out_tau", "measured_configs", b"measured_configs", "noise", b"noise", "pool", b"pool", "reporters", b"reporters", "rests_on", b"rests_on", "sources", b"sources", "stored_measurements", b"stored_measurements", "target", b"target", "zero_shot_tau", b"zero_shot_tau"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapted", b"adapted", "learned_configs", b"learned_configs", "leave_one_out_tau", b"leave_one_out_tau", "measured_configs", b"measured_configs", "noise", b"noise", "reporters", b"reporters", "rests_on", b"rests_on", "sources", b"sources", "stored_measurements", b"stored_measurements", "target", b"target", "zero_shot_tau", b"zero_shot_tau"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Adaptation: _TypeAlias = Adaptation  # noqa: Y015
 
 @_typing.final
-class TargetSource(_message.Message):
-    """What the measurements of a graph on another target taught."""
+class RelatedSource(_message.Message):
+    """What related measurements taught, which say what to expect before and beside measurements of the graph on the target."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    KIND_FIELD_NUMBER: _builtins.int
     TARGET_FIELD_NUMBER: _builtins.int
+    LISTS_FIELD_NUMBER: _builtins.int
     MEASURED_CONFIGS_FIELD_NUMBER: _builtins.int
     USED_FIELD_NUMBER: _builtins.int
     AGREEMENT_FIELD_NUMBER: _builtins.int
+    MODEL_TAU_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
+    kind: Global___SourceKind.ValueType
+    """What they are of."""
     target: _builtins.str
-    """The name of the target."""
+    """Of another target, its name; else empty."""
+    lists: _builtins.int
+    """Number of instances or kernels that have measurements enough; of another target 1, or 0 if it has too few."""
     measured_configs: _builtins.int
-    """Number of its distinct configurations that were read and that were measured or failed: at most 300, which a fixed draw
-    chooses.
+    """Number of distinct configurations that were read and that were measured or failed. They are drawn in a fixed order: of a target at
+    most 300, of 8 kernels at most 64 each, of 4,096 instances at most 131,072 together.
     """
     used: _builtins.bool
-    """Whether scores rest on it."""
+    """Whether scores rest on them."""
     agreement: _builtins.float
-    """Kendall's tau of what it predicts and the times that are known to be right, from -1 to 1: the target's own, if at least 5
-    configurations of it are measured, else what the other sources measured. 0 if there are neither.
+    """Kendall's tau, from -1 to 1, of times that are known and of what these measurements predict. Of kernels and instances, some are
+    left out in turn and predicted by the others, and this is the mean. Of a target, the times are those of the call's target, if at least
+    5 configurations of it are measured, else what other targets predict of its own. 0 if there are neither.
     """
+    model_tau: _builtins.float
+    """Of kernels, the same of the times and the model's scores; else 0."""
     refusal: Global___SourceRefusal.ValueType
-    """Why scores do not rest on it; unspecified if they do."""
+    """Why scores do not rest on them; unspecified if they do."""
     def __init__(
         self,
         *,
+        kind: Global___SourceKind.ValueType = ...,
         target: _builtins.str = ...,
+        lists: _builtins.int = ...,
         measured_configs: _builtins.int = ...,
         used: _builtins.bool = ...,
         agreement: _builtins.float = ...,
+        model_tau: _builtins.float = ...,
         refusal: Global___SourceRefusal.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agreement", b"agreement", "measured_configs", b"measured_configs", "refusal", b"refusal", "target", b"target", "used", b"used"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agreement", b"agreement", "kind", b"kind", "lists", b"lists", "measured_configs", b"measured_configs", "model_tau", b"model_tau", "refusal", b"refusal", "target", b"target", "used", b"used"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___TargetSource: _TypeAlias = TargetSource  # noqa: Y015
+Global___RelatedSource: _TypeAlias = RelatedSource  # noqa: Y015
 
 @_typing.final
 class Reporter(_message.Message):
@@ -393,53 +415,6 @@ class Reporter(_message.Message):
 Global___Reporter: _TypeAlias = Reporter  # noqa: Y015
 
 @_typing.final
-class Pool(_message.Message):
-    """Stored measurements of other kernels on the same target, whose opcodes and edges are those of the kernel; shapes may differ.
-    They teach how times rise with the model's score and with the bounds of a tile, before the kernel itself is measured.
-    """
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    GRAPHS_FIELD_NUMBER: _builtins.int
-    MEASURED_CONFIGS_FIELD_NUMBER: _builtins.int
-    USED_FIELD_NUMBER: _builtins.int
-    LEAVE_ONE_OUT_TAU_FIELD_NUMBER: _builtins.int
-    ZERO_SHOT_TAU_FIELD_NUMBER: _builtins.int
-    REFUSAL_FIELD_NUMBER: _builtins.int
-    graphs: _builtins.int
-    """Number of kernels that were read and have at least 3 measured tiles: of at most 8, those with the lowest hashes."""
-    measured_configs: _builtins.int
-    """Number of their distinct tiles that have a time, of at most 64 measurements each, which a fixed draw chooses."""
-    used: _builtins.bool
-    """Whether scores rest on them: each kernel is left out in turn, and the others must predict it better than the model does,
-    by 0.03 of tau and by three standard deviations of chance. If so and if fewer than 3 tiles of the kernel itself are
-    measured, scores are predicted logarithms of seconds up to a common number.
-    """
-    leave_one_out_tau: _builtins.float
-    """Mean over the kernels of Kendall's tau of the times and what the other kernels predict."""
-    zero_shot_tau: _builtins.float
-    """The same of the times and the model's scores."""
-    refusal: Global___PoolRefusal.ValueType
-    """Why scores do not rest on them; unspecified if they do."""
-    def __init__(
-        self,
-        *,
-        graphs: _builtins.int = ...,
-        measured_configs: _builtins.int = ...,
-        used: _builtins.bool = ...,
-        leave_one_out_tau: _builtins.float = ...,
-        zero_shot_tau: _builtins.float = ...,
-        refusal: Global___PoolRefusal.ValueType = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["graphs", b"graphs", "leave_one_out_tau", b"leave_one_out_tau", "measured_configs", b"measured_configs", "refusal", b"refusal", "used", b"used", "zero_shot_tau", b"zero_shot_tau"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Pool: _TypeAlias = Pool  # noqa: Y015
-
-@_typing.final
 class Confidence(_message.Message):
     """How far a ranking can be trusted."""
 
@@ -449,6 +424,8 @@ class Confidence(_message.Message):
     EXPECTED_TAU_FIELD_NUMBER: _builtins.int
     EXPECTED_TAU_LOW_FIELD_NUMBER: _builtins.int
     EXPECTED_TAU_HIGH_FIELD_NUMBER: _builtins.int
+    EXPECTED_SLOWDOWN_FIELD_NUMBER: _builtins.int
+    EXPECTED_SLOWDOWN_P90_FIELD_NUMBER: _builtins.int
     unknown_opcodes: _builtins.int
     """Number of nodes of the graph whose opcodes the server does not know. A model sees all of them as one opcode, which it has
     not learned.
@@ -465,6 +442,12 @@ class Confidence(_message.Message):
     """The lower end of an interval around it, which holds the tau of four of five lists; unset with it."""
     expected_tau_high: _builtins.float
     """The upper end of that interval."""
+    expected_slowdown: _builtins.float
+    """Time of the first configuration of the ranking over that of the fastest in the batch, as expected: 1 or more. Set if scores rest on
+    other instances and no configuration of this one is measured. It is what instances that were left out had, of the same expectation.
+    """
+    expected_slowdown_p90: _builtins.float
+    """The same that nine of ten of these instances did not exceed; unset with it."""
     def __init__(
         self,
         *,
@@ -472,17 +455,27 @@ class Confidence(_message.Message):
         expected_tau: _builtins.float | None = ...,
         expected_tau_low: _builtins.float | None = ...,
         expected_tau_high: _builtins.float | None = ...,
+        expected_slowdown: _builtins.float | None = ...,
+        expected_slowdown_p90: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_tau", b"_expected_tau", "_expected_tau_high", b"_expected_tau_high", "_expected_tau_low", b"_expected_tau_low", "expected_tau", b"expected_tau", "expected_tau_high", b"expected_tau_high", "expected_tau_low", b"expected_tau_low"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_slowdown", b"_expected_slowdown", "_expected_slowdown_p90", b"_expected_slowdown_p90", "_expected_tau", b"_expected_tau", "_expected_tau_high", b"_expected_tau_high", "_expected_tau_low", b"_expected_tau_low", "expected_slowdown", b"expected_slowdown", "expected_slowdown_p90", b"expected_slowdown_p90", "expected_tau", b"expected_tau", "expected_tau_high", b"expected_tau_high", "expected_tau_low", b"expected_tau_low"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_tau", b"_expected_tau", "_expected_tau_high", b"_expected_tau_high", "_expected_tau_low", b"_expected_tau_low", "expected_tau", b"expected_tau", "expected_tau_high", b"expected_tau_high", "expected_tau_low", b"expected_tau_low", "unknown_opcodes", b"unknown_opcodes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_slowdown", b"_expected_slowdown", "_expected_slowdown_p90", b"_expected_slowdown_p90", "_expected_tau", b"_expected_tau", "_expected_tau_high", b"_expected_tau_high", "_expected_tau_low", b"_expected_tau_low", "expected_slowdown", b"expected_slowdown", "expected_slowdown_p90", b"expected_slowdown_p90", "expected_tau", b"expected_tau", "expected_tau_high", b"expected_tau_high", "expected_tau_low", b"expected_tau_low", "unknown_opcodes", b"unknown_opcodes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__expected_slowdown: _TypeAlias = _typing.Literal["expected_slowdown"]  # noqa: Y015
+    _WhichOneofArgType__expected_slowdown: _TypeAlias = _typing.Literal["_expected_slowdown", b"_expected_slowdown"]  # noqa: Y015
+    _WhichOneofReturnType__expected_slowdown_p90: _TypeAlias = _typing.Literal["expected_slowdown_p90"]  # noqa: Y015
+    _WhichOneofArgType__expected_slowdown_p90: _TypeAlias = _typing.Literal["_expected_slowdown_p90", b"_expected_slowdown_p90"]  # noqa: Y015
     _WhichOneofReturnType__expected_tau: _TypeAlias = _typing.Literal["expected_tau"]  # noqa: Y015
     _WhichOneofArgType__expected_tau: _TypeAlias = _typing.Literal["_expected_tau", b"_expected_tau"]  # noqa: Y015
     _WhichOneofReturnType__expected_tau_high: _TypeAlias = _typing.Literal["expected_tau_high"]  # noqa: Y015
     _WhichOneofArgType__expected_tau_high: _TypeAlias = _typing.Literal["_expected_tau_high", b"_expected_tau_high"]  # noqa: Y015
     _WhichOneofReturnType__expected_tau_low: _TypeAlias = _typing.Literal["expected_tau_low"]  # noqa: Y015
     _WhichOneofArgType__expected_tau_low: _TypeAlias = _typing.Literal["_expected_tau_low", b"_expected_tau_low"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expected_slowdown) -> _WhichOneofReturnType__expected_slowdown | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expected_slowdown_p90) -> _WhichOneofReturnType__expected_slowdown_p90 | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__expected_tau) -> _WhichOneofReturnType__expected_tau | None: ...
     @_typing.overload

@@ -192,6 +192,7 @@ class FeatureGraph(_message.Message):
     NODE_COLUMNS_FIELD_NUMBER: _builtins.int
     CONFIG_COLUMNS_FIELD_NUMBER: _builtins.int
     INSTANCE_FIELD_NUMBER: _builtins.int
+    INSTANCE_FEATURES_FIELD_NUMBER: _builtins.int
     feature_set: _builtins.str
     """Name of the feature set: 1 to 128 printable ASCII characters without `"` and `\\`."""
     nodes: _builtins.int
@@ -221,6 +222,13 @@ class FeatureGraph(_message.Message):
         leaves the set to the model.
         """
 
+    @_builtins.property
+    def instance_features(self) -> _containers.RepeatedCompositeFieldContainer[Global___InstanceFeature]:
+        """Features of the instance, such as the sizes and the type of its operands: at most 32, each name once, in any order. They belong to
+        the hash. A call with Adapt.use_stored then learns also from what was measured of other instances, that is of graphs of one node
+        with this feature set, these config_columns and features of any names. Only for a graph of one node.
+        """
+
     def __init__(
         self,
         *,
@@ -231,14 +239,47 @@ class FeatureGraph(_message.Message):
         node_columns: _abc.Iterable[_builtins.str] | None = ...,
         config_columns: _abc.Iterable[_builtins.str] | None = ...,
         instance: _builtins.str = ...,
+        instance_features: _abc.Iterable[Global___InstanceFeature] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["config_columns", b"config_columns", "edges", b"edges", "feature_set", b"feature_set", "instance", b"instance", "node_columns", b"node_columns", "node_features", b"node_features", "nodes", b"nodes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["config_columns", b"config_columns", "edges", b"edges", "feature_set", b"feature_set", "instance", b"instance", "instance_features", b"instance_features", "node_columns", b"node_columns", "node_features", b"node_features", "nodes", b"nodes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___FeatureGraph: _TypeAlias = FeatureGraph  # noqa: Y015
+
+@_typing.final
+class InstanceFeature(_message.Message):
+    """A feature of an instance."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name: as names of sets."""
+    number: _builtins.float
+    """A finite number, such as a size. -0 is read as 0."""
+    text: _builtins.str
+    """One of few texts, such as a type: at most 64 bytes of UTF-8."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        number: _builtins.float = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["number", b"number", "text", b"text", "value", b"value"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "number", b"number", "text", b"text", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_value: _TypeAlias = _typing.Literal["number", "text"]  # noqa: Y015
+    _WhichOneofArgType_value: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_value) -> _WhichOneofReturnType_value | None: ...
+
+Global___InstanceFeature: _TypeAlias = InstanceFeature  # noqa: Y015
 
 @_typing.final
 class GraphSummary(_message.Message):

@@ -1,0 +1,116 @@
+"""What a server knows of all instances of a space, from which a policy is made."""
+
+from collections.abc import Mapping
+from math import inf
+from statistics import fmean
+
+import numpy as np
+
+from hlorank.calls.aio.calls import AsyncCalls
+from hlorank.checks.arguments import whole_number
+from hlorank.checks.errors import ArgumentError
+from hlorank.configurations.adapt import Adapt
+from hlorank.configurations.config_features import ConfigFeatures
+from hlorank.graphs.graph import Graph
+from hlorank.spaces.policy import Policy, policy_of
+from hlorank.spaces.space import Space
+
+_INSTANCES = 4
+"""Minimum number of instances of a policy: a quarter is held out."""
+_CANDIDATES = 1_024
+"""Maximum number of configurations to choose from."""
+
+
+async def family_policy(
+    client: AsyncCalls, space: Space, target: str, choices: int, timeout: float | str | None
+) -> Policy:
+    """Returns the policy of the instances of a space that are measured on a target.
+
+    Raises:
+        ArgumentError: if too few instances with features are measured.
+        RefusedError: if a call ends with an error status.
+    """
+    count = whole_number(choices, "choices", 1, _CANDIDATES)
+    graphs, seconds = await _measured(client, space, target, timeout)
+    if len(graphs) < _INSTANCES:
+        raise ArgumentError(
+            f"{len(graphs)} instances of {space.name!r} with features are measured on {target!r}, "
+            f"expected at least {_INSTANCES}"
+        )
+    candidates, logs = _candidates(seconds)
+    table = np.empty(logs.shape)
+    asked = space.configurations(candidates)
+    for row, graph in enumerate(graphs):
+        scores = np.zeros(len(candidates))
+        if np.isnan(logs[row]).any():
+            adapt = Adapt(target, use_stored=True)
+            ranking = await client.rank(graph, asked, adapt=adapt, timeout=timeout)
+            scores[ranking.best] = ranking.best_scores
+        table[row] = _completed(logs[row], scores)
+    instances = [graph.instance for graph in graphs]
+    return policy_of(
+        space.name,
+        [space[number] for number in candidates],
+        [one for one in instances if isinstance(one, Mapping)],
+        table - table.min(1, keepdims=True),
+        count,
+        1 - float(np.isnan(logs).mean()),
+    )
+
+
+async def _measured(
+    client: AsyncCalls, space: Space, target: str, timeout: float | str | None
+) -> tuple[list[Graph], list[dict[int, float]]]:
+    """Returns the instances with features, and the mean seconds of each number in the space, which
+    are infinite if it failed."""
+    times: dict[bytes, dict[int, list[float]]] = {}
+    after = b""
+    while True:
+        page = await client.list_measurements(target, after=after, timeout=timeout)
+        for kept in page.graphs:
+            known = times.setdefault(kept.graph_hash, {})
+            of = kept.configurations
+            if isinstance(of, ConfigFeatures) and of.columns == len(space.parameters):
+                for number, each in zip(space.numbers(of), kept.seconds.tolist(), strict=True):
+                    if number is not None:
+                        known.setdefault(number, []).extend([each] if each else [])
+        after = page.next
+        if not after:
+            break
+    graphs: list[Graph] = []
+    means: list[dict[int, float]] = []
+    own = space.graph.whole().feature_graph
+    for graph_hash, known in sorted(times.items()):
+        if not any(known.values()):
+            continue
+        graph = await client.get_measured_graph(target, graph_hash, timeout=timeout)
+        if graph is None or not isinstance(graph.instance, Mapping):
+            continue
+        its = graph.whole().feature_graph
+        if (its.feature_set, its.config_columns) == (own.feature_set, own.config_columns):
+            graphs.append(graph)
+            means.append({one: fmean(each) if each else inf for one, each in known.items()})
+    return graphs, means
+
+
+def _candidates(seconds: list[dict[int, float]]) -> tuple[list[int], np.ndarray]:
+    """Returns the measured configurations, those first that are most often within a tenth of the
+    fastest, and the logarithms of their times [instances, configurations]: NaN if not measured."""
+    close: dict[int, int] = {}
+    for known in seconds:
+        limit = 1.1 * min(known.values())
+        for number, each in known.items():
+            close[number] = close.get(number, 0) + (each <= limit)
+    candidates = sorted(close, key=lambda number: (-close[number], number))[:_CANDIDATES]
+    rows = [[known.get(number, np.nan) for number in candidates] for known in seconds]
+    return candidates, np.log(rows)
+
+
+def _completed(logs: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Returns the logarithms of an instance, those that the server predicts in place of NaN, and
+    failures as slow as the slowest."""
+    ran = np.isfinite(logs)
+    # Scores may be logarithms of times up to a number, which what was measured tells.
+    level = (logs - scores)[ran].mean() if ran.any() else 0.0
+    found: np.ndarray = np.where(np.isnan(logs), scores + level, logs)
+    return np.where(np.isinf(logs), found[np.isfinite(found)].max(), found)

@@ -1,0 +1,63 @@
+"""docs/new-shape.md as printed, with fewer measurements."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from page_commands import commands, partition
+from servers import REPOSITORY, run_server
+
+PAGE = REPOSITORY / "docs/new-shape.md"
+EXAMPLE = REPOSITORY / "client/python/examples/shapes/tune.py"
+
+
+def test_the_page_quotes_the_example_and_is_short():
+    text = PAGE.read_text()
+    assert 'instance={"m": m, "n": n, "k": k},' in text
+    assert 'instance={"m": m, "n": n, "k": k},' in EXAMPLE.read_text()
+    assert len(text.split()) <= 500
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """Runs a command of the page in an empty folder; returns what it printed."""
+    if shutil.which("gcc") is None:
+        pytest.skip("needs gcc")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+    def run(command: str, **variables: str) -> str:
+        known = {"HLORANK": str(REPOSITORY), "PATH": path} | variables
+        done = subprocess.run(
+            ["bash", "-euc", command],
+            cwd=tmp_path,
+            env=os.environ | known,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        return done.stdout
+
+    return run
+
+
+def test_a_new_shape_is_answered_from_the_others(shell, tmp_path):
+    before, serve, (several, new, export) = partition(commands(PAGE))
+    assert serve == "hlorank-server --models models --measurements measurements"
+    for command in before:
+        shell(command)
+    assert "$shape 20" in several and several.count('"') == 10
+    flags = f"--models={tmp_path / 'models'}", f"--measurements={tmp_path / 'measurements'}"
+    with run_server(*flags) as address:
+        first = shell(several.replace("$shape 20", "$shape 8"), HLORANK_ENDPOINT=address)
+        found = shell(new, HLORANK_ENDPOINT=address)
+        source = shell(export, HLORANK_ENDPOINT=address)
+    assert first.startswith("first pick: None rests on: nothing")
+    assert "5 instances, " in found and "first pick: ({'TILE_I'" in found
+    known = {}
+    exec(source, known)
+    policy = json.loads((tmp_path / "product.json").read_text())
+    assert known["choose"](m=384, n=512, k=96)[0] in policy["choices"]
