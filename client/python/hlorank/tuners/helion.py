@@ -17,14 +17,8 @@ from helion.autotuner.metrics import KernelMetadata
 from helion.runtime.settings import default_autotuner_fn
 
 from hlorank import Result
-from hlorank.tuners.proposals import (
-    Proposals,
-    Row,
-    key_of,
-    number_of,
-    object_of,
-    result_of,
-)
+from hlorank.tuners.decider import key_of, object_of
+from hlorank.tuners.proposals import Proposals, Row, number_of, result_of
 
 if TYPE_CHECKING:
     from helion.runtime.kernel import BoundKernel
@@ -180,20 +174,17 @@ class _SeededSearch(BaseAutotuner):
         server, kernel = self._server, self._kernel
         fingerprint = kernel.config_spec.cache_fingerprint_hash()
         key = key_of(*space_of(identity_of(kernel, self._args)), fingerprint)
-        state, config = server.decided(key, self._read)
-        if state == "decided" and config is not None:
-            return self._stored(config)
         default: Config = kernel.config_spec.default_config()
-        if state == "away":
-            return self._kept(skip_cache) or default
-        try:
+        with server.tuning():
+            state, config = server.decided(key, self._read)
+            if state == "decided" and config is not None:
+                return self._stored(config)
+            if state == "away":
+                return self._kept(skip_cache) or default
             own = self._search(skip_cache)
-        except BaseException:
-            server.give_back(key)
-            raise
-        if state == "off":
-            return own
-        agreed = server.agree(key, own, own.to_json().encode(), self._read)
+            if state == "off":
+                return own
+            agreed = server.agree(key, own, own.to_json().encode(), self._read)
         # Else the next start without the server would read what this process found.
         return default if agreed is None else self._stored(agreed)
 

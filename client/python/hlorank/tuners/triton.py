@@ -13,7 +13,8 @@ from triton.runtime.jit import JITFunction
 
 from hlorank import Evidence
 from hlorank.checks.arguments import instance
-from hlorank.tuners.proposals import Proposals, digest, key_of, object_of, result_of, row_of
+from hlorank.tuners.decider import key_of, object_of
+from hlorank.tuners.proposals import Proposals, digest, result_of, row_of
 
 _SETTINGS = ("kwargs", "num_warps", "num_stages", "num_ctas", "maxnreg")
 Prune = Callable[..., Sequence[Config]]
@@ -59,6 +60,7 @@ class Pruner(Proposals):
             while not isinstance(function, JITFunction):
                 function = function.fn
             kernel = _kernel(function, _key(autotuner, {**named_args, **kwargs}))
+            self._claimed.pop(kernel, None)  # of a run that raised
             # A decision must not name a file, as `ir_override` does.
             if not any(config.ir_override for config in configs):
                 claimed = _Claimed(key_of(*kernel, sorted(map(str, configs))), autotuner, configs)
@@ -74,7 +76,15 @@ class Pruner(Proposals):
                 kept = [self._agreed(self._claimed.pop(kernel), kept[0], 0.0, 0)]
             return kept
 
+        run = autotuner.run
+
+        def run_and_give_back(*arguments: object, **named: object) -> object:
+            # A kernel may raise while it is measured, and nothing calls the listener then.
+            with self.tuning():
+                return run(*arguments, **named)
+
         autotuner.early_config_prune = prune
+        autotuner.run = run_and_give_back
         return autotuner
 
     def listener(
