@@ -205,15 +205,30 @@ def test_without_the_server_a_group_has_one_default_or_one_error(tmp_path):
     assert len(warned) == 1
 
 
-def test_a_rank_that_asks_for_another_key_than_its_leader_tunes_alone(store):
+def test_a_rank_that_asks_for_another_key_than_its_leader_is_told(store):
     with Client(store) as client:
 
         def rank(group):
             agreement = Agreement(client, "triton", "mixed", group=group)
-            return agreement.ask(b"leader" if group.number == 0 else b"other").state
+            if group.number == 0:
+                return agreement.ask(b"leader").state
+            with pytest.raises(ArgumentError, match="the same in the same order"):
+                agreement.ask(b"other")
 
-        with pytest.warns(UserWarning, match="does not fit"):
-            assert in_a_group(rank, 2) == ["claimed", "off"]
+        in_a_group(rank, 2)
+
+
+def test_a_group_whose_leader_found_nothing_leaves_the_turn_to_others(store):
+    with Client(store) as client:
+
+        def rank(group):
+            agreement = Agreement(client, "triton", "nothing", group=group)
+            assert agreement.ask(b"k").state == "claimed"
+            return agreement.propose(b"k", b"{}" if group.number else None)
+
+        assert in_a_group(rank) == [None] * 4
+        key = DecisionKey("triton", b"k", "nothing")
+        assert client.decide(key, worker="b").state == "claimed"
 
 
 def test_a_claim_ends_with_the_block_of_the_thread_that_made_it(store):

@@ -88,14 +88,15 @@ class Decider(Connected):
     def agree(
         self,
         key: bytes,
-        own: T,
-        value: bytes,
+        own: T | None,
+        value: bytes | None,
         read: Callable[[bytes], T | None],
         evidence: Evidence | None = None,
     ) -> T | None:
         """Proposes what was found for a claimed key, and returns what to use instead of it.
 
-        None says that the decision is not known: use the default.
+        Both are None if nothing was found. None says that the decision is not known: use the
+        default.
         """
         if self._agreement is None:
             return own
@@ -110,13 +111,16 @@ class Decider(Connected):
 
         None if nothing ran, or if the decision is not known.
         """
-        best, space = search.best, search.space
         # Whatever went on while the server was away may have found a faster one.
-        if best is None or search.is_lost:
-            self.give_back(key)
-            return None
+        best, space = None if search.is_lost else search.best, search.space
+        if best is None:
+            return self.agree(key, None, None, space.decoded)
         own, seconds = best
         return self.agree(key, own, space.encoded(own), space.decoded, Evidence(seconds, 1))
+
+    def from_leader(self, key: bytes, call: Callable[[], T]) -> T:
+        """Returns what a call comes to on the leader of the group, or here without one."""
+        return call() if self._agreement is None else self._agreement.from_leader(key, call)
 
     @contextmanager
     def tuning(self) -> Iterator[None]:

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -180,8 +180,8 @@ class _SeededSearch(BaseAutotuner):
             if state == "decided" and config is not None:
                 return self._stored(config)
             if state == "away":
-                return self._kept(skip_cache) or default
-            own = self._search(skip_cache)
+                return self._of_all(key, lambda: [self._kept(skip_cache) or default])[0]
+            own = self._search(skip_cache, key)
             if state == "off":
                 return own
             agreed = server.agree(key, own, own.to_json().encode(), self._read)
@@ -218,11 +218,17 @@ class _SeededSearch(BaseAutotuner):
     def _tuner(self) -> BaseAutotuner:
         return default_autotuner_fn(self._kernel, self._args, **self._options)
 
-    def _search(self, skip_cache: bool) -> Config:
+    def _of_all(self, key: bytes, configs: Callable[[], Sequence[Config]]) -> list[Config]:
+        """Returns the configurations of the leader of a process group, which has others drawn."""
+        texts = self._server.from_leader(key, lambda: [each.to_json() for each in configs()])
+        return [Config.from_json(text) for text in texts]
+
+    def _search(self, skip_cache: bool, key: bytes) -> Config:
         settings = self._kernel.settings
         given = settings.autotune_seed_configs or ()
         given = [given] if isinstance(given, Config | dict) else [*given]
-        seeds = given + self._server.seeds(self._kernel, self._args)
+        proposed = self._of_all(key, lambda: self._server.seeds(self._kernel, self._args))
+        seeds = given + proposed
         with TemporaryDirectory() as folder:
             base = settings.autotune_log or str(Path(folder) / "log")
             changed = {"autotune_log": base, "autotune_log_details": True}

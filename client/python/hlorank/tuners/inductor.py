@@ -126,11 +126,12 @@ class Choices(Proposals):
         """Has Inductor take what is decided, which is the choice with the shortest time."""
         own = min(timings, key=timings.__getitem__)
         if not isfinite(timings[own]):
-            self.give_back(claimed.key)
-            return
-        evidence = Evidence(timings[own] / 1e3, 1, len(timings))
-        value = json.dumps({"choice": _name(own)}).encode()
-        chosen = self.agree(claimed.key, own, value, claimed.read, evidence) or claimed.choices[0]
+            chosen = self.agree(claimed.key, None, None, claimed.read) or own
+        else:
+            evidence = Evidence(timings[own] / 1e3, 1, len(timings))
+            value = json.dumps({"choice": _name(own)}).encode()
+            agreed = self.agree(claimed.key, own, value, claimed.read, evidence)
+            chosen = agreed or claimed.choices[0]
         if chosen is not own:
             timings[chosen] = nextafter(timings[own], 0.0)
 

@@ -109,14 +109,13 @@ class Pruner(Proposals):
         if claimed is not None:
             best = best_config or min(medians, key=medians.__getitem__)
             seconds = float(medians.get(best, inf)) / 1e3
-            if isfinite(seconds):
-                chosen = self._agreed(claimed, best, seconds, len(medians))
-                claimed.autotuner.cache[tuple(key)] = chosen
-            else:
-                self.give_back(claimed.key)
+            chosen = self._agreed(claimed, best, seconds, len(medians))
+            claimed.autotuner.cache[tuple(key)] = chosen
         self.report(*kernel, measured)
 
     def _agreed(self, claimed: "_Claimed", own: Config, seconds: float, measured: int) -> Config:
+        if not isfinite(seconds):
+            return self.agree(claimed.key, None, None, claimed.read) or own
         evidence = Evidence(seconds=seconds, runs=1, measured_configs=measured)
         value = json.dumps(_settings(own), sort_keys=True).encode()
         return self.agree(claimed.key, own, value, claimed.read, evidence) or claimed.configs[0]

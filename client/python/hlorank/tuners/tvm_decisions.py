@@ -55,8 +55,10 @@ class Decisions(Decider):
                 return decided
             own = tune()
             best = own.query_tuning_record(module, compiled_for, "main")
-            if state != "claimed" or best is None or not best.run_secs:
+            if state != "claimed":
                 return own
+            if best is None or not best.run_secs:
+                return self.agree(key, None, None, read) or own
             seconds = [float(each) for each in best.run_secs]
             evidence = Evidence(fmean(seconds), len(seconds), len(own))
             value = json.dumps(best.as_json()).encode()

@@ -19,7 +19,7 @@ from hlorank.answers.decisions import DecideAnswer, Decision, DecisionKey, Evide
 from hlorank.calls.fallback import Fallback, is_worth_waiting
 from hlorank.calls.sync.client import Client
 from hlorank.checks.arguments import number, one_of, text, wrong
-from hlorank.checks.errors import HlorankError
+from hlorank.checks.errors import ArgumentError, HlorankError
 from hlorank.wire import defaults
 from hlorank.wire.transport import Connected
 from hlorank.worker.renewal import Renewal
@@ -114,12 +114,9 @@ class Agreement(Connected):
 
         Raises:
             HlorankError: if the server is away, and ``on_away`` is ``fail``.
+            ArgumentError: if the leader of the group asks for another key.
         """
-        asked, verdict = self._of_the_leader(lambda: (key, self._ask(key)))
-        if asked == key:
-            return verdict
-        self.misfit()  # the leader tunes something else
-        return Verdict("off")
+        return self.from_leader(key, lambda: self._ask(key))
 
     def _ask(self, key: bytes) -> Verdict:
         end = monotonic() + self._patience
@@ -137,23 +134,52 @@ class Agreement(Connected):
         return Verdict("away")
 
     def propose(
-        self, key: bytes, value: bytes, evidence: Evidence | None = None, *, supersede: int = 0
+        self,
+        key: bytes,
+        value: bytes | None,
+        evidence: Evidence | None = None,
+        *,
+        supersede: int = 0,
     ) -> Decision | None:
         """Proposes what was found for a claimed key, and returns what is decided.
 
-        None says that it is not known: never use the proposed value then, since others may have
-        been given another one.
+        Without a value, since tuning found none, another process may tune. None says that it is not
+        known: never use the proposed value then, since others may have been given another one.
 
         Raises:
             HlorankError: if the server is away, and ``on_away`` is ``fail``.
         """
+        return self.from_leader(key, lambda: self._propose(key, value, evidence, supersede))
+
+    def _propose(
+        self, key: bytes, value: bytes | None, evidence: Evidence | None, supersede: int
+    ) -> Decision | None:
+        if value is None:
+            self.give_back(key)
+            return None
         self._release(key)
         propose = partial(self._client.propose, self._key(key), value, evidence)
         # The server may have kept a value whose answer was lost: asked again, it says which.
-        decision = self._of_the_leader(
-            lambda: self.answered(lambda: propose(supersede=supersede, timeout=self._timeout))
-        )
+        decision = self.answered(lambda: propose(supersede=supersede, timeout=self._timeout))
         return None if isinstance(decision, Verdict) else decision
+
+    def from_leader(self, key: bytes, call: Callable[[], Answer]) -> Answer:
+        """Returns what a call about a key comes to on the leader of the group, which makes it."""
+        if self._group is None:
+            return call()
+        outcome: list[Any] = [key, None, None]
+        if self._group.get_rank() == 0:
+            try:
+                outcome[1] = call()
+            except HlorankError as error:  # else the others would wait for ever
+                outcome[2] = error
+        self._group.broadcast_object_list(outcome, src=0)
+        if outcome[0] != key:
+            raise ArgumentError("the processes of the group do not tune the same in the same order")
+        if outcome[2] is not None:
+            raise outcome[2]
+        answer: Answer = outcome[1]
+        return answer
 
     def answered(self, call: Callable[[], Answer], end: float | None = None) -> Answer | Verdict:
         """Makes a call, again and again if ``on_away`` says so, or says why there is no answer."""
@@ -217,22 +243,6 @@ class Agreement(Connected):
 
     def _looked_up(self, key: bytes) -> DecideAnswer | Verdict:
         return self.answered(partial(self._client.decide, self._key(key), timeout=self._timeout))
-
-    def _of_the_leader(self, call: Callable[[], Answer]) -> Answer:
-        """Makes a call, or returns what the call of the group's leader came to."""
-        if self._group is None:
-            return call()
-        outcome: list[Any] = [None, None]
-        if self._group.get_rank() == 0:
-            try:
-                outcome[0] = call()
-            except HlorankError as error:  # else the others would wait for ever
-                outcome[1] = error
-        self._group.broadcast_object_list(outcome, src=0)
-        if outcome[1] is not None:
-            raise outcome[1]
-        answer: Answer = outcome[0]
-        return answer
 
     def _claim(self, key: bytes, **how: bool) -> DecideAnswer:
         return self._client.decide(
