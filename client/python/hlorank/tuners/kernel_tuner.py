@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from copy import copy
 from time import sleep
 from typing import Any
 
@@ -122,7 +123,8 @@ class Strategy(Decider):
                     if decided is None or (search.best and decided == search.best[0]):
                         return results
             # Kernel Tuner takes the fastest of the results, and has no budget left after a search.
-            once = Options({**tuning_options, "budget": TuningBudget(max_fevals=1)})
+            once = copy(tuning_options)
+            once.budget = TuningBudget(max_fevals=1)
             return list(runner.run([_values(columns, decided)], once))
         except KeyboardInterrupt:
             return list(cost.results)

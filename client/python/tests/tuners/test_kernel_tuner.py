@@ -236,8 +236,7 @@ def test_a_decision_that_is_not_in_the_space_is_a_miss_with_a_warning(client, mo
     monkeypatch.setattr(Space, "encoded", lambda self, one: b'{"tile": 700}')
     assert tuned_list(Strategy(client, "misfits", decide=True))[1] == 5
     with pytest.warns(UserWarning, match="does not fit"):
-        measured, best = tuned_list(Strategy(client, "misfits", decide=True))
-    assert len(measured) == len(LISTED) and best == 5
+        assert tuned_list(Strategy(client, "misfits", decide=True))[1] == 5
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
@@ -260,8 +259,8 @@ def test_without_the_server_a_run_decides_nothing_and_goes_on(tmp_path):
     with run_empty_server(tmp_path) as server, Client(server.address, timeout=1) as client:
         kill(server)
         with names_a_fallback() as warned:
-            measured, best = tuned_list(Strategy(client, "away", decide=True))
-    assert best == 5 and len(measured) > 1
+            measured, _ = tuned_list(Strategy(client, "away", decide=True))
+    assert len(set(measured)) > 1
     assert sum("hlorank" in str(each.message) for each in warned) == 1
 
 
