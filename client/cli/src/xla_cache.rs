@@ -9,10 +9,13 @@ use std::{
     collections::HashMap,
     fmt::{self, Display, Formatter},
     fs::{self, Permissions},
-    io::{self, Write as _},
+    io::{
+        self,
+        ErrorKind::{AlreadyExists, InvalidFilename, InvalidInput},
+        Write as _,
+    },
     os::unix::fs::PermissionsExt as _,
     path::{Component, Path, PathBuf},
-    str,
 };
 
 use clap::{Args, Subcommand};
@@ -112,8 +115,12 @@ impl Folder {
             let path = self.folder.join(path);
             match write_new(&path, &value) {
                 Ok(()) => report.new += 1,
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    report.add_known(value == read(&path)?);
+                Err(error) if error.kind() == AlreadyExists => {
+                    report.add_known(fs::read(&path).is_ok_and(|own| own == value));
+                }
+                // The file system has no such names.
+                Err(error) if matches!(error.kind(), InvalidFilename | InvalidInput) => {
+                    report.unreadable += 1;
                 }
                 Err(source) => {
                     let path = path.display().to_string();
@@ -132,7 +139,9 @@ impl Folder {
         let decided = self.decided(&client).await?;
         for path in paths {
             let key = path.as_os_str().as_encoded_bytes();
-            let value = Bytes::from(read(&self.folder.join(&path))?);
+            let value = fs::read(self.folder.join(&path));
+            let value = value.map_err(|error| CommandError::input(path.display(), error))?;
+            let value = Bytes::from(value);
             if entry(key, &value).is_none() {
                 report.unreadable += 1;
             } else if let Some(decided) = decided.get(key) {
@@ -200,14 +209,14 @@ impl CacheReport {
 
 /// Returns the path of a key, if it is one of XLA's files and the value one of its results.
 fn entry<'a>(key: &'a [u8], value: &[u8]) -> Option<&'a Path> {
-    let path = Path::new(str::from_utf8(key).ok()?);
+    let path = Path::new(std::str::from_utf8(key).ok()?);
     // A key comes from a server, and must not name a file outside the folder.
     let is_inside = path
         .components()
         .all(|part| matches!(part, Component::Normal(_)));
     let depth = path.components().count();
     let is_readable = match path.extension()?.to_str()? {
-        "textproto" => depth == 1 && str::from_utf8(value).is_ok(),
+        "textproto" => depth == 1 && std::str::from_utf8(value).is_ok(),
         // The fields of a message, whatever they mean.
         "pb" => (2..=3).contains(&depth) && <()>::decode(value).is_ok(),
         _ => false,
@@ -238,10 +247,6 @@ fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
             .is_some_and(|kind| kind == "textproto" || kind == "pb")
     });
     Ok(paths)
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
-    fs::read(path).map_err(|error| CommandError::input(path.display(), error))
 }
 
 /// Writes a file that does not exist yet. Nobody sees a part of it.

@@ -174,7 +174,15 @@ async fn a_decision_that_is_no_file_of_xla_is_not_staged() {
     let folder = tempfile::tempdir().unwrap();
     let server = TestServer::start_with(&[&store_flag(folder.path())]).await;
     let client = server.client().await;
-    for key in ["../outside.textproto", "/tmp/outside.textproto", "a"] {
+    let long = format!("{}.textproto", "a".repeat(246));
+    let keys = [
+        "../outside.textproto",
+        "/tmp/outside.textproto",
+        "a",
+        "\0.textproto",
+        &long,
+    ];
+    for key in keys {
         propose_in(&client, "xla", key.as_bytes()).await;
     }
     let command_line = CommandLine::new(&server);
@@ -184,7 +192,7 @@ async fn a_decision_that_is_no_file_of_xla_is_not_staged() {
     let report = command_line.json(&stage);
     assert_eq!(
         (&report["new"], &report["unreadable"]),
-        (&json!(0), &json!(3))
+        (&json!(0), &json!(5))
     );
     assert!(!folder.path().join("outside.textproto").exists());
 }
