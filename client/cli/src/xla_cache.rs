@@ -39,15 +39,15 @@ use crate::{
 #[derive(Debug, Subcommand)]
 pub(crate) enum XlaCacheCommand {
     /// Write what is decided into the folder, before a job
-    Stage(Folder),
+    Stage(Job),
     /// Propose what is new in the folder, after a job, on each of its hosts
-    Push(Folder),
+    Push(Job),
 }
 
-/// The folder of a job.
+/// What a job uses.
 #[derive(Debug, Args)]
-pub(crate) struct Folder {
-    /// Folder that the flag --xla_gpu_per_fusion_autotune_cache_dir of XLA names
+pub(crate) struct Job {
+    /// Folder that the flag `--xla_gpu_per_fusion_autotune_cache_dir` of XLA names
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// Target, its parts in any order, such as device=NVIDIA H100 PCIe;xla=0.12;cuda=13.2
@@ -84,8 +84,8 @@ const NAMESPACE: &str = "xla";
 impl XlaCacheCommand {
     pub(crate) async fn run(self, format: Format) -> Result<(), CommandError> {
         let report = match self {
-            Self::Stage(folder) => folder.stage().await?,
-            Self::Push(folder) => folder.push().await?,
+            Self::Stage(job) => job.stage().await?,
+            Self::Push(job) => job.push().await?,
         };
         let warnings = [
             (
@@ -104,7 +104,7 @@ impl XlaCacheCommand {
     }
 }
 
-impl Folder {
+impl Job {
     async fn stage(&self) -> Result<CacheReport, CommandError> {
         let mut report = CacheReport::new("written");
         for (key, value) in self.decided(&self.server.connect().await?).await? {
