@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from math import inf, isfinite
 from typing import Any
 
@@ -76,16 +77,19 @@ class Pruner(Proposals):
                 kept = [self._agreed(self._claimed.pop(kernel), kept[0], 0.0, 0)]
             return kept
 
-        run = autotuner.run
-
-        def run_and_give_back(*arguments: object, **named: object) -> object:
-            # A kernel may raise while it is measured, and nothing calls the listener then.
-            with self.tuning():
-                return run(*arguments, **named)
-
         autotuner.early_config_prune = prune
-        autotuner.run = run_and_give_back
+        # Nothing calls the listener if a kernel raises while it is measured, or is only compiled.
+        autotuner.run = self._giving_back(autotuner.run)
+        autotuner.warmup = self._giving_back(autotuner.warmup)
         return autotuner
+
+    def _giving_back(self, call: Callable[..., object]) -> Callable[..., object]:
+        @wraps(call)
+        def tuned(*arguments: object, **named: object) -> object:
+            with self.tuning():
+                return call(*arguments, **named)
+
+        return tuned
 
     def listener(
         self,

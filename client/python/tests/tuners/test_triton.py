@@ -250,6 +250,8 @@ def test_a_kernel_that_raises_while_it_is_tuned_is_free_for_others(store):
         tuner.do_bench = failing
         with pytest.raises(RuntimeError, match="illegal access"):
             tuner[(1,)](Array(), 100)
+        tuner.fn.warmup = lambda *arguments, **named: None
+        tuner.warmup(Array(), n=100, grid=(1,))
         begin = time.monotonic()
         assert len(tune(second, 0)[0]) == len(configs())
         assert time.monotonic() - begin < 10, "nobody waits for the claim's end"
