@@ -143,6 +143,38 @@ class Decider(Connected):
         return found
 
 
+class SharedCache(Decider):
+    """What a tuner's own cache keeps, for processes that start later.
+
+    Nobody waits, since such a cache is not told whether tuning goes on: processes that start
+    together may tune the same, and use their own results until their next start. Every error is a
+    miss.
+
+    Args:
+        client: A client of a server that keeps measurements.
+        target: What decisions are for, with all that the tuner's own key lacks.
+        read: Returns an entry if the tuner can read it; None if it would raise.
+        options: ``timeout`` and ``fallback`` of a ``Decider``.
+    """
+
+    def __init__(
+        self, client: Client, target: str, read: Callable[[bytes], bytes | None], **options: Any
+    ):
+        super().__init__(client, target, decide=True, **options)
+        self._readable = read
+
+    def get(self, key: str) -> bytes | None:
+        """Returns what is decided for a key of the tuner."""
+        with suppress(Exception):
+            return self.known(key_of(key), self._readable)
+        return None
+
+    def put(self, key: str, entry: bytes) -> None:
+        """Proposes what the tuner found."""
+        with suppress(Exception):
+            self.agree(key_of(key), entry, entry, self._readable)
+
+
 def key_of(*parts: object) -> bytes:
     """Returns the key of a decision about what these parts tell apart."""
     return blake2b(repr(parts).encode(), digest_size=32).digest()

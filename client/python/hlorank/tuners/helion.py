@@ -2,9 +2,11 @@
 
 import csv
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -14,10 +16,11 @@ from helion import Config, exc
 from helion.autotuner.base_cache import AutotuneCacheBase
 from helion.autotuner.base_search import BaseAutotuner
 from helion.autotuner.metrics import KernelMetadata
+from helion.autotuner.remote_cache import RemoteCacheBackend
 from helion.runtime.settings import default_autotuner_fn
 
-from hlorank import Result
-from hlorank.tuners.decider import key_of, object_of
+from hlorank import Client, Result
+from hlorank.tuners.decider import SharedCache, key_of, object_of
 from hlorank.tuners.proposals import Proposals, Row, number_of, result_of
 
 if TYPE_CHECKING:
@@ -155,6 +158,51 @@ class Autotuner(Proposals):
             is_of_several = run.identity.input_shapes.startswith("[[")
             if run.identity.kernel_name == name and not is_of_several:
                 self.report(*space_of(run.identity), rows.fitting(run))
+
+
+class _Cache(SharedCache):
+    namespace = "helion"
+
+
+class RemoteCache(RemoteCacheBackend):
+    """Helion's remote cache, for programs that are left as they are.
+
+    ``HELION_AUTOTUNE_CACHE=RemoteAutotuneCache`` and
+    ``HELION_REMOTE_CACHE_BACKEND=hlorank.tuners.helion.RemoteCache`` set it. The server is that of
+    ``HLORANK_ENDPOINT``, and the token that of ``HLORANK_TOKEN``. Helion's keys have the device;
+    the target has the versions that they lack. It is a ``SharedCache``: use an ``Autotuner`` with
+    ``decide=True`` for processes that start together.
+    """
+
+    def __init__(self) -> None:
+        address = os.environ.get("HLORANK_ENDPOINT") or "127.0.0.1:7070"
+        client = Client(address, token=os.environ.get("HLORANK_TOKEN") or None)
+        installed = {name: _version(name) for name in ("helion", "torch", "triton")}
+        target = ";".join(f"{name}={version}" for name, version in installed.items())
+        self._cache = _Cache(client, target, _entry)
+
+    def get(self, key: str) -> str | None:
+        """Returns the entry that is decided for a key of Helion."""
+        found = self._cache.get(key)
+        return None if found is None else found.decode()
+
+    def put(self, key: str, data: str) -> None:
+        """Proposes an entry."""
+        self._cache.put(key, data.encode())
+
+
+def _version(package: str) -> str:
+    with suppress(PackageNotFoundError):
+        return version(package)
+    return "none"
+
+
+def _entry(value: bytes) -> bytes | None:
+    """Returns an entry that Helion can read; None if it would raise."""
+    with suppress(*_MISFITS):
+        Config.from_json((object_of(value) or {})["config"])
+        return value
+    return None
 
 
 class _SeededSearch(BaseAutotuner):

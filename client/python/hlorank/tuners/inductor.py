@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from math import isfinite, nextafter
@@ -20,7 +19,7 @@ from torch._inductor.select_algorithm import (
 )
 
 from hlorank import Client, Evidence, Result
-from hlorank.tuners.decider import Decider, key_of, object_of
+from hlorank.tuners.decider import SharedCache, key_of, object_of
 from hlorank.tuners.proposals import Proposals, Row, number_of, result_of, row_of
 
 _SPACE = "inductor"
@@ -136,25 +135,20 @@ class Choices(Proposals):
             timings[chosen] = nextafter(timings[own], 0.0)
 
 
-class RemoteCache(Decider):
+class RemoteCache(SharedCache):
     """Keeps what Inductor's autotuning of its own Triton kernels found, as its remote cache.
 
     >>> RemoteCache(Client("127.0.0.1:7070"), "H100, torch 2.15").install()
 
-    The first process that tuned a kernel decides for those that start later. Nobody waits, since
-    kernels of processes that wait for each other run in any order: those that start together may
-    tune a kernel each, and use their own results until their next start. Every error is a miss.
-
-    Args:
-        client: A client of a server that keeps measurements.
-        target: What decisions are for; Inductor's own key lacks the name of the device.
-        options: ``timeout`` and ``fallback`` of a ``Decider``.
+    The first process that tuned a kernel decides for those that start later, as of a
+    ``SharedCache``, whose arguments it takes but for ``read``. Inductor's own key lacks the name of
+    the device.
     """
 
     namespace = "inductor"
 
     def __init__(self, client: Client, target: str, **options: Any):
-        super().__init__(client, target, decide=True, **options)
+        super().__init__(client, target, _entry, **options)
 
     def install(self) -> None:
         """Takes the place of Redis, and of the local cache, which has what lost.
@@ -174,17 +168,6 @@ class RemoteCache(Decider):
         config.autotune_remote_cache = True
         config.autotune_local_cache = False
         config.compile_threads = 1
-
-    def get(self, key: str) -> bytes | None:
-        """Returns what is decided for a key of Inductor."""
-        with suppress(Exception):
-            return self.known(key_of(key), _entry)
-        return None
-
-    def put(self, key: str, data: bytes) -> None:
-        """Proposes what was found."""
-        with suppress(Exception):
-            self.agree(key_of(key), data, data, _entry)
 
 
 def _entry(value: bytes) -> bytes | None:
