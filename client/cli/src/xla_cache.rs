@@ -32,7 +32,7 @@ use serde::Serialize;
 use crate::{
     decisions::listed,
     error::CommandError,
-    output::{Format, counted},
+    output::{Format, counted, grouped},
     server::Server,
 };
 
@@ -265,7 +265,12 @@ fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
 impl Display for CacheReport {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let new = counted(self.new, "file");
-        writeln!(formatter, "{new} {}, {} known.", self.verb, self.known)
+        writeln!(
+            formatter,
+            "{new} {}, {} known.",
+            self.verb,
+            grouped(self.known)
+        )
     }
 }
 
