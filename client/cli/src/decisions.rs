@@ -195,7 +195,7 @@ impl List {
         let request = self.chosen.request();
         let list = async |client: &Client| {
             Ok(DecisionsReport {
-                decisions: listed(client, request.clone()).await?,
+                decisions: reports(listed(client, request.clone()).await?),
                 with_values: false,
             })
         };
@@ -213,7 +213,7 @@ impl Show {
             ..ListDecisionsRequest::default()
         };
         let show = async |client: &Client| {
-            let mut decisions = listed(client, request.clone()).await?;
+            let mut decisions = reports(listed(client, request.clone()).await?);
             // The current one comes first.
             decisions.reverse();
             Ok(DecisionsReport {
@@ -263,7 +263,7 @@ impl Export {
     async fn run(self) -> Result<(), CommandError> {
         let client = self.server.connect().await?;
         let mut lines = String::new();
-        for decision in listed(&client, self.chosen.request()).await? {
+        for decision in reports(listed(&client, self.chosen.request()).await?) {
             let line = serde_json::to_string(&decision).map_err(io::Error::from)?;
             lines += &escaped(&line);
             lines.push('\n');
@@ -292,19 +292,23 @@ impl Chosen {
 }
 
 /// Returns all decisions that a server lists, page by page.
-async fn listed(
+pub(crate) async fn listed(
     client: &Client,
     mut request: ListDecisionsRequest,
-) -> Result<Vec<DecisionReport>, CommandError> {
+) -> Result<Vec<Decision>, CommandError> {
     let mut decisions = Vec::new();
     loop {
         let page = client.list_decisions(&request).await?;
-        decisions.extend(page.decisions.into_iter().map(DecisionReport::new));
+        decisions.extend(page.decisions);
         if page.next_page_token.is_empty() {
             return Ok(decisions);
         }
         request.page_token = page.next_page_token;
     }
+}
+
+fn reports(decisions: Vec<Decision>) -> Vec<DecisionReport> {
+    decisions.into_iter().map(DecisionReport::new).collect()
 }
 
 impl DecisionReport {

@@ -20,6 +20,7 @@ mod run_times;
 mod server;
 mod suggest;
 mod worker;
+mod xla_cache;
 
 use std::{env, path::PathBuf, process::ExitCode};
 
@@ -65,6 +66,9 @@ enum Command {
     /// Show which configurations everybody uses, and replace them
     #[command(subcommand)]
     Decisions(decisions::DecisionsCommand),
+    /// Have jobs of XLA use the same results of its autotuning
+    #[command(subcommand)]
+    XlaCache(xla_cache::XlaCacheCommand),
     /// Inspect files of graphs without a server
     #[command(subcommand)]
     Graph(graph::GraphCommand),
@@ -138,6 +142,7 @@ impl Command {
             Self::Models(models) => models.run(format).await,
             Self::Measurements(command) => Box::pin(command.run(format)).await,
             Self::Decisions(command) => Box::pin(command.run(format)).await,
+            Self::XlaCache(command) => Box::pin(command.run(format)).await,
             Self::Graph(command) => command.run(format),
             Self::Completions { shell } => Ok(print_completions(shell, Cli::command())?),
             Self::Man { folder } => {

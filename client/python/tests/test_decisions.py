@@ -1,10 +1,12 @@
 """Decisions: whoever proposes first decides for all, and what happens while the server is away."""
 
 import asyncio
+import pickle
 import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from queue import Queue
 
 import grpc
 import pytest
@@ -104,6 +106,7 @@ def test_asyncio_has_the_same_calls(store):
         (lambda client: client.decide(key_of("a"), worker=1), "worker is 1"),
         (lambda client: DecisionKey("triton", "a", "t"), "key is 'a'"),
         (lambda client: Agreement(client, "triton", "t", on_away="later"), "on_away is 'later'"),
+        (lambda client: Agreement(client, "triton", "t", group=3), "group is 3"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_before(call, words):
@@ -144,6 +147,104 @@ def test_processes_that_ask_together_agree_and_one_of_them_tunes(store):
     with ThreadPoolExecutor(8) as threads:
         found = {decision.value for decision in threads.map(rank, range(8))}
     assert len(found) == len(tuned) == 1
+
+
+class Rank:
+    """A process of a group, as ``torch.distributed`` has them; here each is a thread."""
+
+    def __init__(self, number, queues):
+        self.number = number
+        self.queues = queues
+
+    def get_rank(self):
+        return self.number
+
+    def broadcast_object_list(self, object_list, src):
+        if self.number == src:
+            sent = pickle.dumps(object_list)
+            for queue in self.queues:
+                queue.put(sent)
+        object_list[:] = pickle.loads(self.queues[self.number].get(timeout=30))
+
+
+def in_a_group(run, ranks=4):
+    """What ``run`` returns on each rank of a group."""
+    queues = [Queue() for _ in range(ranks)]
+    with ThreadPoolExecutor(ranks) as threads:
+        return list(threads.map(run, [Rank(number, queues) for number in range(ranks)]))
+
+
+def test_the_leader_of_a_group_asks_and_proposes_for_all(store):
+    with Client(store) as client:
+
+        def rank(group):
+            agreement = Agreement(client, "triton", "group", group=group)
+            verdict = agreement.ask(b"k")
+            own = b'{"rank": %d}' % group.number
+            return verdict.state, agreement.propose(b"k", own).value, agreement.ask(b"k").decision
+
+        found = in_a_group(rank)
+        (decision,) = client.list_decisions("triton", "group").decisions
+    assert found == [("claimed", b'{"rank": 0}', decision)] * 4
+
+
+def test_without_the_server_a_group_has_one_default_or_one_error(tmp_path):
+    with Client(killed_server(tmp_path)) as client:
+
+        def rank(group):
+            return Agreement(client, "triton", "g", group=group, timeout=0.5).ask(b"k").state
+
+        def failing(group):
+            agreement = Agreement(client, "triton", "g", group=group, timeout=0.5, on_away="fail")
+            with pytest.raises(UnavailableError):
+                agreement.ask(b"k")
+
+        with pytest.warns(UserWarning, match="the default is used") as warned:
+            assert in_a_group(rank) == ["away"] * 4
+        in_a_group(failing)
+    assert len(warned) == 1
+
+
+def test_a_rank_that_asks_for_another_key_than_its_leader_is_told(store):
+    with Client(store) as client:
+
+        def rank(group):
+            agreement = Agreement(client, "triton", "mixed", group=group)
+            if group.number == 0:
+                return agreement.ask(b"leader").state
+            with pytest.raises(ArgumentError, match="the same in the same order"):
+                agreement.ask(b"other")
+
+        in_a_group(rank, 2)
+
+
+def test_a_group_whose_leader_found_nothing_leaves_the_turn_to_others(store):
+    with Client(store) as client:
+
+        def rank(group):
+            agreement = Agreement(client, "triton", "nothing", group=group)
+            assert agreement.ask(b"k").state == "claimed"
+            return agreement.propose(b"k", b"{}" if group.number else None)
+
+        assert in_a_group(rank) == [None] * 4
+        key = DecisionKey("triton", b"k", "nothing")
+        assert client.decide(key, worker="b").state == "claimed"
+
+
+def test_a_claim_ends_with_the_block_of_the_thread_that_made_it(store):
+    with Client(store) as client:
+        agreement = Agreement(client, "triton", "blocks")
+        assert agreement.ask(b"before").state == "claimed"
+        with pytest.raises(ZeroDivisionError), agreement.giving_back():
+            assert agreement.ask(b"within").state == "claimed"
+            with ThreadPoolExecutor() as threads:
+                assert threads.submit(agreement.ask, b"other thread").result().state == "claimed"
+            _ = 1 / 0
+        states = [
+            client.decide(DecisionKey("triton", key, "blocks"), worker="b").state
+            for key in (b"before", b"within", b"other thread")
+        ]
+    assert states == ["held", "claimed", "held"]
 
 
 def test_a_claim_outlives_its_time_while_its_process_tunes(store, monkeypatch):

@@ -2,9 +2,11 @@
 
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -14,17 +16,12 @@ from helion import Config, exc
 from helion.autotuner.base_cache import AutotuneCacheBase
 from helion.autotuner.base_search import BaseAutotuner
 from helion.autotuner.metrics import KernelMetadata
+from helion.autotuner.remote_cache import RemoteCacheBackend
 from helion.runtime.settings import default_autotuner_fn
 
-from hlorank import Result
-from hlorank.tuners.proposals import (
-    Proposals,
-    Row,
-    key_of,
-    number_of,
-    object_of,
-    result_of,
-)
+from hlorank import Client, Result
+from hlorank.tuners.decider import SharedCache, key_of, object_of
+from hlorank.tuners.proposals import Proposals, Row, number_of, result_of
 
 if TYPE_CHECKING:
     from helion.runtime.kernel import BoundKernel
@@ -163,6 +160,51 @@ class Autotuner(Proposals):
                 self.report(*space_of(run.identity), rows.fitting(run))
 
 
+class _Cache(SharedCache):
+    namespace = "helion"
+
+
+class RemoteCache(RemoteCacheBackend):
+    """Helion's remote cache, for programs that are left as they are.
+
+    ``HELION_AUTOTUNE_CACHE=RemoteAutotuneCache`` and
+    ``HELION_REMOTE_CACHE_BACKEND=hlorank.tuners.helion.RemoteCache`` set it. The server is that of
+    ``HLORANK_ENDPOINT``, and the token that of ``HLORANK_TOKEN``. Helion's keys have the device;
+    the target has the versions that they lack. It is a ``SharedCache``: use an ``Autotuner`` with
+    ``decide=True`` for processes that start together.
+    """
+
+    def __init__(self) -> None:
+        address = os.environ.get("HLORANK_ENDPOINT") or "127.0.0.1:7070"
+        client = Client(address, token=os.environ.get("HLORANK_TOKEN") or None)
+        installed = {name: _version(name) for name in ("helion", "torch", "triton")}
+        target = ";".join(f"{name}={version}" for name, version in installed.items())
+        self._cache = _Cache(client, target, _entry)
+
+    def get(self, key: str) -> str | None:
+        """Returns the entry that is decided for a key of Helion."""
+        found = self._cache.get(key)
+        return None if found is None else found.decode()
+
+    def put(self, key: str, data: str) -> None:
+        """Proposes an entry."""
+        self._cache.put(key, data.encode())
+
+
+def _version(package: str) -> str:
+    with suppress(PackageNotFoundError):
+        return version(package)
+    return "none"
+
+
+def _entry(value: bytes) -> bytes | None:
+    """Returns an entry that Helion can read; None if it would raise."""
+    with suppress(*_MISFITS):
+        Config.from_json((object_of(value) or {})["config"])
+        return value
+    return None
+
+
 class _SeededSearch(BaseAutotuner):
     def __init__(
         self,
@@ -180,20 +222,17 @@ class _SeededSearch(BaseAutotuner):
         server, kernel = self._server, self._kernel
         fingerprint = kernel.config_spec.cache_fingerprint_hash()
         key = key_of(*space_of(identity_of(kernel, self._args)), fingerprint)
-        state, config = server.decided(key, self._read)
-        if state == "decided" and config is not None:
-            return self._stored(config)
         default: Config = kernel.config_spec.default_config()
-        if state == "away":
-            return self._kept(skip_cache) or default
-        try:
-            own = self._search(skip_cache)
-        except BaseException:
-            server.give_back(key)
-            raise
-        if state == "off":
-            return own
-        agreed = server.agree(key, own, own.to_json().encode(), self._read)
+        with server.tuning():
+            state, config = server.decided(key, self._read)
+            if state == "decided" and config is not None:
+                return self._stored(config)
+            if state == "away":
+                return self._of_all(key, lambda: [self._kept(skip_cache) or default])[0]
+            own = self._search(skip_cache, key)
+            if state == "off":
+                return own
+            agreed = server.agree(key, own, own.to_json().encode(), self._read)
         # Else the next start without the server would read what this process found.
         return default if agreed is None else self._stored(agreed)
 
@@ -227,11 +266,17 @@ class _SeededSearch(BaseAutotuner):
     def _tuner(self) -> BaseAutotuner:
         return default_autotuner_fn(self._kernel, self._args, **self._options)
 
-    def _search(self, skip_cache: bool) -> Config:
+    def _of_all(self, key: bytes, configs: Callable[[], Sequence[Config]]) -> list[Config]:
+        """Returns the configurations of the leader of a process group, which has others drawn."""
+        texts = self._server.from_leader(key, lambda: [each.to_json() for each in configs()])
+        return [Config.from_json(text) for text in texts]
+
+    def _search(self, skip_cache: bool, key: bytes) -> Config:
         settings = self._kernel.settings
         given = settings.autotune_seed_configs or ()
         given = [given] if isinstance(given, Config | dict) else [*given]
-        seeds = given + self._server.seeds(self._kernel, self._args)
+        proposed = self._of_all(key, lambda: self._server.seeds(self._kernel, self._args))
+        seeds = given + proposed
         with TemporaryDirectory() as folder:
             base = settings.autotune_log or str(Path(folder) / "log")
             changed = {"autotune_log": base, "autotune_log_details": True}

@@ -4,26 +4,23 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import wraps
 from math import isfinite, nextafter
 from typing import Any
 
+from torch._inductor import config
 from torch._inductor.ir import ChoiceCaller
+from torch._inductor.remote_cache import RemoteAutotuneCache, RemoteCacheBackend
 from torch._inductor.select_algorithm import (
     ExternKernelCaller,
     add_feedback_saver,
     add_preprocessing_fn,
+    get_algorithm_selector_cache,
 )
 
-from hlorank import Evidence, Result
-from hlorank.tuners.proposals import (
-    Proposals,
-    Row,
-    key_of,
-    number_of,
-    object_of,
-    result_of,
-    row_of,
-)
+from hlorank import Client, Evidence, Result
+from hlorank.tuners.decider import SharedCache, key_of, object_of
+from hlorank.tuners.proposals import Proposals, Row, number_of, result_of, row_of
 
 _SPACE = "inductor"
 _ANNOTATION = "hlorank"
@@ -54,6 +51,17 @@ class Choices(Proposals):
         """Adds both functions to Inductor."""
         add_preprocessing_fn(self.preprocess)
         add_feedback_saver(self.feedback)
+        cache = get_algorithm_selector_cache()
+        tune = cache.do_autotuning
+
+        @wraps(tune)
+        def tune_and_give_back(*arguments: Any, **named: Any) -> Any:
+            try:
+                return tune(*arguments, **named)
+            finally:  # if no choice ran, nothing calls `feedback`
+                self._give_back([*arguments, *named.values()])
+
+        cache.do_autotuning = tune_and_give_back
 
     def preprocess(self, choices: list[ChoiceCaller]) -> list[ChoiceCaller]:
         """Returns the choices to measure, in their order."""
@@ -104,17 +112,69 @@ class Choices(Proposals):
         for instance, pairs in measured.items():
             self.report(_SPACE, instance, pairs)
 
+    def _give_back(self, arguments: Sequence[object]) -> None:
+        """Gives back what is claimed for the choices among arguments."""
+        lists = [each for each in arguments if isinstance(each, list)]
+        choices = [one for each in lists for one in each if isinstance(one, ChoiceCaller)]
+        for instance in {choice.annotations.get(_ANNOTATION) for choice in choices}:
+            claimed = self._claimed.pop(str(instance), None)
+            if claimed is not None:
+                self.give_back(claimed.key)
+
     def _agree(self, claimed: "_Claimed", timings: dict[ChoiceCaller, float]) -> None:
         """Has Inductor take what is decided, which is the choice with the shortest time."""
         own = min(timings, key=timings.__getitem__)
         if not isfinite(timings[own]):
-            self.give_back(claimed.key)
-            return
-        evidence = Evidence(timings[own] / 1e3, 1, len(timings))
-        value = json.dumps({"choice": _name(own)}).encode()
-        chosen = self.agree(claimed.key, own, value, claimed.read, evidence) or claimed.choices[0]
+            chosen = self.agree(claimed.key, None, None, claimed.read) or own
+        else:
+            evidence = Evidence(timings[own] / 1e3, 1, len(timings))
+            value = json.dumps({"choice": _name(own)}).encode()
+            agreed = self.agree(claimed.key, own, value, claimed.read, evidence)
+            chosen = agreed or claimed.choices[0]
         if chosen is not own:
             timings[chosen] = nextafter(timings[own], 0.0)
+
+
+class RemoteCache(SharedCache):
+    """Keeps what Inductor's autotuning of its own Triton kernels found, as its remote cache.
+
+    >>> RemoteCache(Client("127.0.0.1:7070"), "H100, torch 2.15").install()
+
+    The first process that tuned a kernel decides for those that start later, as of a
+    ``SharedCache``, whose arguments it takes but for ``read``. Inductor's own key lacks the name of
+    the device.
+    """
+
+    namespace = "inductor"
+
+    def __init__(self, client: Client, target: str, **options: Any):
+        super().__init__(client, target, _entry, **options)
+
+    def install(self) -> None:
+        """Takes the place of Redis, and of the local cache, which has what lost.
+
+        Kernels are compiled in this process from now on: compile workers would have no cache.
+        """
+        cache = self
+
+        class Backend(RemoteCacheBackend):
+            def _get(self, key: str) -> bytes | None:
+                return cache.get(key)
+
+            def _put(self, key: str, data: bytes) -> None:
+                cache.put(key, data)
+
+        RemoteAutotuneCache.backend_override_cls = Backend
+        config.autotune_remote_cache = True
+        config.autotune_local_cache = False
+        config.compile_threads = 1
+
+
+def _entry(value: bytes) -> bytes | None:
+    """Returns an entry that Inductor can read; None if it would raise."""
+    found = object_of(value) or {}
+    whole = [found.get(name) for name in ("num_warps", "num_stages")]
+    return value if all(type(each) is int for each in whole) else None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from copy import copy
 from time import sleep
 from typing import Any
 
@@ -9,12 +10,19 @@ from kernel_tuner.interface import Options, strategy_map
 from kernel_tuner.runners.runner import Runner
 from kernel_tuner.searchspace import Searchspace
 from kernel_tuner.strategies.common import CostFunc
-from kernel_tuner.util import CompilationFailedConfig, InvalidConfig, StopCriterionReached
+from kernel_tuner.util import (
+    CompilationFailedConfig,
+    InvalidConfig,
+    StopCriterionReached,
+    TuningBudget,
+    get_kernel_string,
+)
 
 from hlorank import ArgumentError, Client, Fallback, Space, SpaceSearch
 from hlorank.spaces.space import Value
+from hlorank.tuners.decider import Decider, key_of_space
 from hlorank.tuners.proposals import column_of, result_of
-from hlorank.wire.transport import Connected
+from hlorank.worker.agreement import Group, OnAway
 
 _FALLBACK = "genetic_algorithm"
 """The strategy of Kernel Tuner that goes on if the server is away."""
@@ -28,7 +36,7 @@ Measured = dict[str, Any]
 """What Kernel Tuner keeps of a measurement: parameters, times, and an error if there was one"""
 
 
-class Strategy(Connected):
+class Strategy(Decider):
     """Searches a kernel's space by what a server knows of it.
 
     >>> strategy = Strategy(Client("127.0.0.1:7070"), target="this machine, gcc")
@@ -41,12 +49,17 @@ class Strategy(Connected):
     Ctrl-C ends a run with what was measured. An error that ends Kernel Tuner's other strategies,
     such as a wrong result, ends this one as well.
 
+    With ``decide=True``, a decided configuration is the only one that is measured, and the only
+    result if another process decided while this one searched. Without a decision, such as if the
+    server is away, the search goes on for this process alone.
+
     Args:
         client: The server.
         target: What run times are measured on: device, compiler and flags. Never mix targets.
         kernel: The name under which measurements are kept; by default that of the kernel.
         instance: What is tuned; by default the problem size. Name it if arguments other than the
             problem size change run times.
+        decide, on_away, group: As of a ``Decider``.
         options: Of ``Client.search``: ``other_targets``, ``all_other_targets``, ``seed``, and
             ``lease``, so that no two processes measure the same; its ``ttl`` must be longer than a
             measurement.
@@ -55,6 +68,8 @@ class Strategy(Connected):
         ArgumentError: if an argument cannot be used; the message names it.
     """
 
+    namespace = "kernel-tuner"
+
     def __init__(
         self,
         client: Client,
@@ -62,6 +77,9 @@ class Strategy(Connected):
         *,
         kernel: str | None = None,
         instance: str | None = None,
+        decide: bool = False,
+        on_away: OnAway = "default",
+        group: Group | None = None,
         **options: Any,
     ):
         # Refuses what a search would refuse only within the run.
@@ -69,7 +87,10 @@ class Strategy(Connected):
         client.search(any_space, target, **options)
         self._client = client
         self._options: dict[str, Any] = {"target": target} | options
-        self._options.setdefault("fallback", Fallback(f"{_FALLBACK} goes on"))
+        fallback = self._options.setdefault("fallback", Fallback(f"{_FALLBACK} goes on"))
+        super().__init__(
+            client, target, decide=decide, on_away=on_away, group=group, fallback=fallback
+        )
         self._kernel = kernel
         self._instance = instance
 
@@ -89,8 +110,29 @@ class Strategy(Connected):
             name: dict(zip(column_of(values), values, strict=True))
             for name, values in parameters.items()
         }
-        search = self._client.search(self._space(searchspace, columns, runner), **self._options)
+        space = self._space(searchspace, columns, runner)
         cost = CostFunc(searchspace, tuning_options, runner, snap=False)
+        key = key_of_space(space, *map(_text_of, runner.kernel_source.kernel_sources))
+        try:
+            with self.tuning():
+                state, decided = self.decided(key, space.decoded)
+                if decided is None:
+                    results, search = self._searched(space, columns, cost)
+                    if state == "claimed":
+                        decided = self.agree_on_best(key, search)
+                    if decided is None or (search.best and decided == search.best[0]):
+                        return results
+            # Kernel Tuner takes the fastest of the results, and has no budget left after a search.
+            once = copy(tuning_options)
+            once.budget = TuningBudget(max_fevals=1)
+            return list(runner.run([_values(columns, decided)], once))
+        except KeyboardInterrupt:
+            return list(cost.results)
+
+    def _searched(
+        self, space: Space, columns: Columns, cost: CostFunc
+    ) -> tuple[list[Measured], SpaceSearch]:
+        search = self._client.search(space, **self._options)
         results: list[Measured] = cost.results
         try:
             for configuration in _proposals(search, "lease" in self._options):
@@ -100,15 +142,16 @@ class Strategy(Connected):
                 finally:  # the last measurement comes with the end of the budget
                     for result in results[known:]:
                         search.report(configuration, **_outcome(result))
-        except (StopCriterionReached, KeyboardInterrupt):
-            return results
+        except StopCriterionReached:
+            return results, search
         if not search.is_lost:
-            return results
+            return results, search
+        options = cost.tuning_options
         # Where the search was, and not where a genetic algorithm begins.
         if search.best is not None:
-            tuning_options.strategy_options["x0"] = _values(columns, search.best[0])
-        found = strategy_map[_FALLBACK].tune(searchspace, runner, tuning_options)
-        return results + list(found)
+            options.strategy_options["x0"] = _values(columns, search.best[0])
+        found = strategy_map[_FALLBACK].tune(cost.searchspace, cost.runner, options)
+        return results + list(found), search
 
     def _space(self, searchspace: Searchspace, columns: Columns, runner: Runner) -> Space:
         rows = list(dict.fromkeys(searchspace.list))
@@ -157,6 +200,13 @@ def _outcome(result: Measured) -> dict[str, Any]:
             return {"failure": "compile"}
         case _:
             return {"failure": "crash"}
+
+
+def _text_of(source: object) -> str:
+    """Returns the text of a source, or the name of a function that writes it."""
+    if callable(source):
+        return str(getattr(source, "__qualname__", ""))
+    return str(get_kernel_string(source))
 
 
 def _instance_of(problem_size: object) -> str:

@@ -1,6 +1,7 @@
 """A sampler of Optuna that asks a server what to try next, and reports the run times."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import product
 from math import prod
@@ -17,9 +18,10 @@ from optuna.trial import FrozenTrial, TrialState
 from hlorank import ArgumentError, Client, Fallback, Result, Space, SpaceSearch
 from hlorank.checks.arguments import wrong
 from hlorank.spaces.space import Value
+from hlorank.tuners.decider import Decider, State, key_of_space
 from hlorank.tuners.proposals import column_of, result_of
 from hlorank.wire import defaults
-from hlorank.wire.transport import Connected
+from hlorank.worker.agreement import OnAway
 
 _COMBINATIONS = 10_000
 _VALUES = 64
@@ -33,7 +35,7 @@ Column = dict[float, Value]
 """The values of the space by those in Optuna's internal representation, which are numbers"""
 
 
-class Sampler(Connected, BaseSampler):
+class Sampler(Decider, BaseSampler):
     """Samples parameters by what a server knows of run times; the objective is seconds.
 
     >>> sampler = Sampler(Client("127.0.0.1:7070"), "this machine", "matmul")
@@ -44,11 +46,21 @@ class Sampler(Connected, BaseSampler):
     study, so that studies go on from each other. Failed and pruned trials are failures. If the
     server is away, there is one warning, and Optuna's TPE goes on.
 
+    With ``decide=True``, a study tries what is decided once and stops; without a decision, one
+    process searches, and ``agreed`` proposes the best of its trials:
+
+    >>> sampler = Sampler(client, "this machine", "matmul", search_space=space, decide=True)
+    >>> study = optuna.create_study(sampler=sampler)
+    >>> study.optimize(objective, n_trials=50)
+    >>> sampler.agreed()
+    {'tile': 64}
+
     Args:
         client: The server.
         target: What run times are measured on: hardware, compiler and flags. Never mix targets.
         name, instance: As of a ``hlorank.Space``: what is tuned, and its problem size.
         search_space: The parameters; None to take them from the first trial, which is TPE's.
+        decide, on_away: As of a ``Decider``; ``decide`` needs ``search_space``.
         options: Of ``Client.search``: ``other_targets``, ``all_other_targets``, ``seed``, and
             ``lease``, so that no two processes try the same, also of different studies; its ``ttl``
             must be longer than a trial. Without it, what runs in the same study is known.
@@ -56,6 +68,8 @@ class Sampler(Connected, BaseSampler):
     Raises:
         ArgumentError: if an argument cannot be used; the message names it.
     """
+
+    namespace = "optuna"
 
     def __init__(
         self,
@@ -65,6 +79,8 @@ class Sampler(Connected, BaseSampler):
         *,
         instance: str = "",
         search_space: SearchSpace | None = None,
+        decide: bool = False,
+        on_away: OnAway = "default",
         **options: Any,
     ):
         # Refuses what a search would refuse only within the study.
@@ -76,6 +92,10 @@ class Sampler(Connected, BaseSampler):
         self._seen = IntersectionSearchSpace()
         self._tpe = TPESampler(seed=int(options.get("seed", 0)) % (1 << 32))
         options = {"fallback": Fallback("TPE goes on")} | options
+        fallback = options["fallback"]
+        super().__init__(client, target, decide=decide, on_away=on_away, fallback=fallback)
+        if decide and search_space is None:
+            raise wrong("search_space", search_space, "the parameters, since what is decided are")
         self._search_of: Callable[[Space], SpaceSearch] = partial(
             client.search, target=target, **options
         )
@@ -84,6 +104,9 @@ class Sampler(Connected, BaseSampler):
         self._searched: SearchSpace = {}
         self._columns: dict[str, Column] = {}
         self._search: SpaceSearch | None = None
+        self._state: State | None = None
+        """Whether this process searches for all; None before the server was asked"""
+        self._decided: dict[str, Value] | None = None
         self._crashed: list[Params] = []
         """Parameters of failed trials. Ctrl-C fails a trial, too, but no further one follows."""
 
@@ -111,6 +134,10 @@ class Sampler(Connected, BaseSampler):
                 found = self._search.predicted_best()
             while self._crashed:
                 self._report(self._crashed.pop(), Result(failure="crash"))
+            if self._state is None:
+                space = self._search.space
+                self._state, self._decided = self.decided(key_of_space(space), space.decoded)
+            found = self._decided or found
             if not found:
                 found = next(iter(self._search.suggest(pending=self._running(study))), {})
             return {name: self._value(name, value) for name, value in found.items()}
@@ -125,10 +152,33 @@ class Sampler(Connected, BaseSampler):
     ) -> None:
         """Reports a trial, if it is one of the combinations."""
         with self._turn:
-            if state is TrialState.FAIL:
-                self._crashed.append(trial.params)
-            else:
+            if state is not TrialState.FAIL:
                 self._report(trial.params, _result(state, values))
+                if self._decided is not None:
+                    with suppress(RuntimeError):  # who asks and tells has no loop to stop
+                        study.stop()
+                return
+            self._crashed.append(trial.params)
+            # Its error may end the study. If not, the next trial claims it anew.
+            if self._state == "claimed" and self._search is not None:
+                self._state = None
+                self.give_back(key_of_space(self._search.space))
+
+    def agreed(self) -> dict[str, Any] | None:
+        """Returns the parameters that everybody uses, after proposing the best of the trials.
+
+        None if nothing is decided, such as while the server is away: never propose other ones.
+        """
+        with self._turn:
+            if self._search is not None and self._state == "claimed":
+                key = key_of_space(self._search.space)
+                self._state = None
+                self._decided = self.agree_on_best(key, self._search)
+            if self._decided is None:
+                return None
+            given = self._given or {}
+            alone = {name: _values(each)[0] for name, each in given.items() if each.single()}
+            return alone | {name: self._value(name, one) for name, one in self._decided.items()}
 
     def _running(self, study: Study) -> list[int]:
         """Returns the numbers of what other processes try."""

@@ -1,27 +1,22 @@
 """What adapters share whose tuners take a shorter list of configurations instead of suggestions."""
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from itertools import chain, islice, zip_longest
 from statistics import fmean
-from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from hlorank import Client, ConfigFeatures, Evidence, Experience, Fallback, Graph, Kept, Result
-from hlorank.checks.arguments import flag, whole_number
+from hlorank import Client, ConfigFeatures, Experience, Fallback, Graph, Kept, Result
+from hlorank.checks.arguments import whole_number
 from hlorank.configurations.adapt import LONGEST, SHORTEST, Adapt
 from hlorank.spaces.space import Value, is_finite
+from hlorank.tuners.decider import Decider
 from hlorank.wire import defaults
 from hlorank.wire.defaults import NAME_CHARACTERS, TARGET_BYTES
-from hlorank.wire.transport import Connected
-from hlorank.worker.agreement import Agreement, OnAway
+from hlorank.worker.agreement import Group, OnAway
 
-T = TypeVar("T")
-State = Literal["decided", "claimed", "away", "off"]
 Row = Mapping[str, float]
 """A configuration as numbers, by the names of its parameters."""
 
@@ -106,20 +101,7 @@ def digest(source: str) -> str:
     return blake2b(source.encode(), digest_size=6).hexdigest()
 
 
-def key_of(*parts: object) -> bytes:
-    """Returns the key of a decision about what these parts tell apart."""
-    return blake2b(repr(parts).encode(), digest_size=32).digest()
-
-
-def object_of(value: bytes) -> dict[str, Any] | None:
-    """Returns the JSON object of a decision; None if it is none."""
-    with suppress(ValueError, RecursionError):
-        found = json.loads(value)
-        return found if isinstance(found, dict) else None
-    return None
-
-
-class Proposals(Connected):
+class Proposals(Decider):
     """Proposes the rows that are fastest by what was measured; threads may share one.
 
     Args:
@@ -128,20 +110,14 @@ class Proposals(Connected):
         top_k: How many configurations of a space to propose.
         other_targets: At most 16 targets whose stored measurements say what to expect on this one.
         all_other_targets: Whether to use all other targets that have measurements.
-        decide: Whether all processes use the same configuration, which the first of them tunes and
-            the server keeps as the decision; what is decided is not measured again.
-        on_away: What a process does without a decision while the server is away: with ``default``
-            it uses the default of what is tuned, after at most 2 s; with ``wait`` it waits; with
-            ``fail`` the error is raised.
+        decide, on_away, group: As of a ``Decider``. With ``default``, a process uses the default of
+            what is tuned while the server is away.
         timeout: Maximum seconds of a call, retries included.
         fallback: What goes on if the server is away.
 
     Raises:
         ArgumentError: if an argument cannot be used; the message names it.
     """
-
-    namespace = ""
-    """Whose decisions these are."""
 
     def __init__(
         self,
@@ -153,6 +129,7 @@ class Proposals(Connected):
         all_other_targets: bool = False,
         decide: bool = False,
         on_away: OnAway = "default",
+        group: Group | None = None,
         timeout: float | str | None = defaults.ADAPTER_TIMEOUT,
         fallback: Fallback | None = None,
     ):
@@ -162,10 +139,15 @@ class Proposals(Connected):
         ways = {"wait": "tuning waits for it", "default": "defaults are used until it is back"}
         way = ways.get(on_away) if decide else None
         fallback = fallback or Fallback(way or "tuning goes on without it")
-        agreement = Agreement(
-            client, self.namespace, target, on_away=on_away, timeout=timeout, fallback=fallback
+        super().__init__(
+            client,
+            target,
+            decide=decide,
+            on_away=on_away,
+            group=group,
+            timeout=timeout,
+            fallback=fallback,
         )
-        self._agreement = agreement if flag(decide, "decide") else None
         self._experiences: dict[tuple[str, str, tuple[str, ...]], Experience[Row]] = {}
         self._experience = partial(
             Experience[Row],
@@ -231,55 +213,6 @@ class Proposals(Connected):
         lists = (own for kernel, of, own in self._experiences if (kernel, of) == (name, instance))
         columns = next((own for own in lists if {*own} >= {*columns}), columns)
         self._of(name, instance, columns).add(rows, [result for _, result in pairs])
-
-    def decided(self, key: bytes, read: Callable[[bytes], T | None]) -> tuple[State, T | None]:
-        """Returns what is decided for a key, and else what to do.
-
-        Args:
-            key: What is tuned, by ``key_of``.
-            read: Returns what a decision stands for; None if it does not fit what is tuned.
-
-        Returns ``decided`` with it; ``claimed``: tune, and then call ``agree`` or ``give_back``;
-        ``away``: use the default; or ``off``: tune as if nobody else did.
-        """
-        if self._agreement is None:
-            return "off", None
-        verdict = self._agreement.ask(key)
-        if verdict.decision is None:
-            return verdict.state, None
-        found = self._read(verdict.decision.value, read)
-        return ("off", None) if found is None else ("decided", found)
-
-    def agree(
-        self,
-        key: bytes,
-        own: T,
-        value: bytes,
-        read: Callable[[bytes], T | None],
-        evidence: Evidence | None = None,
-    ) -> T | None:
-        """Proposes what was found for a claimed key, and returns what to use instead of it.
-
-        None says that the decision is not known: use the default.
-        """
-        if self._agreement is None:
-            return own
-        decision = self._agreement.propose(key, value, evidence)
-        if decision is None:
-            return None
-        found = self._read(decision.value, read)
-        return own if found is None else found
-
-    def give_back(self, key: bytes) -> None:
-        """Lets another process tune a claimed key."""
-        if self._agreement is not None:
-            self._agreement.give_back(key)
-
-    def _read(self, value: bytes, read: Callable[[bytes], T | None]) -> T | None:
-        found = read(value)
-        if found is None and self._agreement is not None:
-            self._agreement.misfit()
-        return found
 
     def flush(self) -> int:
         """Sends the reports that were not sent yet; returns how many measurements are left."""

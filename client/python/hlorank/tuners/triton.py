@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from math import inf, isfinite
 from typing import Any
 
@@ -13,7 +14,8 @@ from triton.runtime.jit import JITFunction
 
 from hlorank import Evidence
 from hlorank.checks.arguments import instance
-from hlorank.tuners.proposals import Proposals, digest, key_of, object_of, result_of, row_of
+from hlorank.tuners.decider import key_of, object_of
+from hlorank.tuners.proposals import Proposals, digest, result_of, row_of
 
 _SETTINGS = ("kwargs", "num_warps", "num_stages", "num_ctas", "maxnreg")
 Prune = Callable[..., Sequence[Config]]
@@ -59,6 +61,7 @@ class Pruner(Proposals):
             while not isinstance(function, JITFunction):
                 function = function.fn
             kernel = _kernel(function, _key(autotuner, {**named_args, **kwargs}))
+            self._claimed.pop(kernel, None)  # of a run that raised
             # A decision must not name a file, as `ir_override` does.
             if not any(config.ir_override for config in configs):
                 claimed = _Claimed(key_of(*kernel, sorted(map(str, configs))), autotuner, configs)
@@ -75,7 +78,18 @@ class Pruner(Proposals):
             return kept
 
         autotuner.early_config_prune = prune
+        # Nothing calls the listener if a kernel raises while it is measured, or is only compiled.
+        autotuner.run = self._giving_back(autotuner.run)
+        autotuner.warmup = self._giving_back(autotuner.warmup)
         return autotuner
+
+    def _giving_back(self, call: Callable[..., object]) -> Callable[..., object]:
+        @wraps(call)
+        def tuned(*arguments: object, **named: object) -> object:
+            with self.tuning():
+                return call(*arguments, **named)
+
+        return tuned
 
     def listener(
         self,
@@ -99,14 +113,13 @@ class Pruner(Proposals):
         if claimed is not None:
             best = best_config or min(medians, key=medians.__getitem__)
             seconds = float(medians.get(best, inf)) / 1e3
-            if isfinite(seconds):
-                chosen = self._agreed(claimed, best, seconds, len(medians))
-                claimed.autotuner.cache[tuple(key)] = chosen
-            else:
-                self.give_back(claimed.key)
+            chosen = self._agreed(claimed, best, seconds, len(medians))
+            claimed.autotuner.cache[tuple(key)] = chosen
         self.report(*kernel, measured)
 
     def _agreed(self, claimed: "_Claimed", own: Config, seconds: float, measured: int) -> Config:
+        if not isfinite(seconds):
+            return self.agree(claimed.key, None, None, claimed.read) or own
         evidence = Evidence(seconds=seconds, runs=1, measured_configs=measured)
         value = json.dumps(_settings(own), sort_keys=True).encode()
         return self.agree(claimed.key, own, value, claimed.read, evidence) or claimed.configs[0]

@@ -7,18 +7,19 @@ So all processes use the same value, and one of them tunes.
 import os
 import socket
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from threading import get_ident
 from time import monotonic, sleep
-from typing import Literal, TypeVar, get_args
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from hlorank.answers.decisions import DecideAnswer, Decision, DecisionKey, Evidence
 from hlorank.calls.fallback import Fallback, is_worth_waiting
 from hlorank.calls.sync.client import Client
-from hlorank.checks.arguments import number, one_of, text
-from hlorank.checks.errors import HlorankError
+from hlorank.checks.arguments import number, one_of, text, wrong
+from hlorank.checks.errors import ArgumentError, HlorankError
 from hlorank.wire import defaults
 from hlorank.wire.transport import Connected
 from hlorank.worker.renewal import Renewal
@@ -32,6 +33,19 @@ _CLAIM = 30.0
 """Seconds until the claim of a process that died expires."""
 _PAUSE = 0.2
 _LONGEST_WAIT = 3600.0
+
+
+class Group(Protocol):
+    """Processes that ask as one, such as the module ``torch.distributed`` once it is initialized.
+
+    All of them must ask for the same keys in the same order.
+    """
+
+    def get_rank(self) -> int:
+        """Returns the number of this process; the leader has 0."""
+
+    def broadcast_object_list(self, object_list: list[Any], src: int) -> object:
+        """Sets the list to that of the process ``src``."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +71,8 @@ class Agreement(Connected):
         timeout: Deadline of a call.
         fallback: What says once that the server is away, and when to ask it again.
         worker: The name of this process; by default its host and number.
+        group: Processes of which the first one asks, and tells the others. What it claims, all of
+            them tune, and its proposal is what counts.
 
     Raises:
         ArgumentError: if an argument cannot be used; the message names it.
@@ -73,7 +89,12 @@ class Agreement(Connected):
         timeout: float | str | None = defaults.ADAPTER_TIMEOUT,
         fallback: Fallback | None = None,
         worker: str = "",
+        group: Group | None = None,
     ):
+        needed = ("get_rank", "broadcast_object_list")
+        if group is not None and not all(callable(getattr(group, name, None)) for name in needed):
+            raise wrong("group", group, f"an object with {' and '.join(needed)}")
+        self._group = group
         self._client = client
         self._names = text(namespace, "namespace"), text(target, "target")
         self._on_away = one_of(on_away, get_args(OnAway), "on_away")
@@ -81,7 +102,7 @@ class Agreement(Connected):
         self._timeout = timeout
         self._fallback = fallback or Fallback("the default is used")
         self._worker = worker or worker_name()
-        self._claims: dict[bytes, Renewal] = {}
+        self._claims: dict[bytes, _Claim] = {}
         self._said_misfit = False
         self._lost = Verdict("away")
         """What the last call without an answer came to."""
@@ -93,7 +114,11 @@ class Agreement(Connected):
 
         Raises:
             HlorankError: if the server is away, and ``on_away`` is ``fail``.
+            ArgumentError: if the leader of the group asks for another key.
         """
+        return self.from_leader(key, lambda: self._ask(key))
+
+    def _ask(self, key: bytes) -> Verdict:
         end = monotonic() + self._patience
         while monotonic() < end:
             answer = self.answered(lambda: self._claim(key), end)
@@ -102,30 +127,59 @@ class Agreement(Connected):
             if answer.decision is not None:
                 return Verdict("decided", answer.decision)
             if answer.state == "claimed":
-                self._claims[key] = Renewal(lambda: self._claim(key, renew=True), _CLAIM / 4)
+                renewal = Renewal(lambda: self._claim(key, renew=True), _CLAIM / 4)
+                self._claims[key] = _Claim(renewal, get_ident())
                 return Verdict("claimed")
             sleep(max(answer.retry_after, 0.01))
         return Verdict("away")
 
     def propose(
-        self, key: bytes, value: bytes, evidence: Evidence | None = None, *, supersede: int = 0
+        self,
+        key: bytes,
+        value: bytes | None,
+        evidence: Evidence | None = None,
+        *,
+        supersede: int = 0,
     ) -> Decision | None:
         """Proposes what was found for a claimed key, and returns what is decided.
 
-        None says that it is not known: never use the proposed value then, since others may have
-        been given another one.
+        Without a value, since tuning found none, another process may tune. None says that it is not
+        known: never use the proposed value then, since others may have been given another one.
 
         Raises:
             HlorankError: if the server is away, and ``on_away`` is ``fail``.
         """
+        return self.from_leader(key, lambda: self._propose(key, value, evidence, supersede))
+
+    def _propose(
+        self, key: bytes, value: bytes | None, evidence: Evidence | None, supersede: int
+    ) -> Decision | None:
+        if value is None:
+            self.give_back(key)
+            return None
         self._release(key)
+        propose = partial(self._client.propose, self._key(key), value, evidence)
         # The server may have kept a value whose answer was lost: asked again, it says which.
-        decision = self.answered(
-            lambda: self._client.propose(
-                self._key(key), value, evidence, supersede=supersede, timeout=self._timeout
-            )
-        )
+        decision = self.answered(lambda: propose(supersede=supersede, timeout=self._timeout))
         return None if isinstance(decision, Verdict) else decision
+
+    def from_leader(self, key: bytes, call: Callable[[], Answer]) -> Answer:
+        """Returns what a call about a key comes to on the leader of the group, which makes it."""
+        if self._group is None:
+            return call()
+        outcome: list[Any] = [key, None, None]
+        if self._group.get_rank() == 0:
+            try:
+                outcome[1] = call()
+            except HlorankError as error:  # else the others would wait for ever
+                outcome[2] = error
+        self._group.broadcast_object_list(outcome, src=0)
+        if outcome[0] != key:
+            raise ArgumentError("the processes of the group do not tune the same in the same order")
+        if outcome[2] is not None:
+            raise outcome[2]
+        answer: Answer = outcome[1]
+        return answer
 
     def answered(self, call: Callable[[], Answer], end: float | None = None) -> Answer | Verdict:
         """Makes a call, again and again if ``on_away`` says so, or says why there is no answer."""
@@ -147,16 +201,32 @@ class Agreement(Connected):
                 sleep(_PAUSE)
         return Verdict("away")
 
+    @contextmanager
+    def giving_back(self) -> Iterator[None]:
+        """At the end of a block, lets another process tune what this thread claimed in it, unless
+        it was proposed: tuning may raise, or end without a result."""
+        before = {*self._claims}
+        try:
+            yield
+        finally:
+            for key, claim in [*self._claims.items()]:
+                if key not in before and claim.thread == get_ident():
+                    self.give_back(key)
+
     def give_back(self, key: bytes) -> None:
         """Lets another process tune a claimed key."""
         if self._release(key):
             with suppress(HlorankError):  # it expires
                 self._claim(key, give_back=True)
 
+    def look(self, key: bytes) -> Decision | None:
+        """Returns the decision of a key, and claims nothing."""
+        answer = self._looked_up(key)
+        return None if isinstance(answer, Verdict) else answer.decision
+
     def near(self, key: bytes) -> list[Decision]:
         """Returns decisions of similar targets, which are worth measuring."""
-        look = partial(self._client.decide, self._key(key), timeout=self._timeout)
-        answer = self.answered(look)
+        answer = self._looked_up(key)
         near = () if isinstance(answer, Verdict) else answer.near
         return [each.decision for each in near]
 
@@ -171,6 +241,9 @@ class Agreement(Connected):
                 stacklevel=4,
             )
 
+    def _looked_up(self, key: bytes) -> DecideAnswer | Verdict:
+        return self.answered(partial(self._client.decide, self._key(key), timeout=self._timeout))
+
     def _claim(self, key: bytes, **how: bool) -> DecideAnswer:
         return self._client.decide(
             self._key(key), worker=self._worker, ttl=_CLAIM, timeout=self._timeout, **how
@@ -179,12 +252,19 @@ class Agreement(Connected):
     def _release(self, key: bytes) -> bool:
         claim = self._claims.pop(key, None)
         if claim is not None:
-            claim.close()
+            claim.renewal.close()
         return claim is not None
 
     def _key(self, key: bytes) -> DecisionKey:
         namespace, target = self._names
         return DecisionKey(namespace, key, target)
+
+
+@dataclass(frozen=True)
+class _Claim:
+    renewal: Renewal
+    thread: int
+    """The thread that tunes"""
 
 
 def worker_name() -> str:

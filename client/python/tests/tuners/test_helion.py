@@ -2,6 +2,8 @@
 
 import csv
 import json
+import re
+import time
 import warnings
 
 import pytest
@@ -22,6 +24,7 @@ from helion.runtime.settings import default_autotuner_fn  # noqa: E402
 
 from hlorank.tuners.helion import (  # noqa: E402
     Autotuner,
+    _entry,
     read_log,
 )
 
@@ -242,6 +245,41 @@ def test_garbage_from_the_server_is_a_miss(measured):
             kernel.autotune(INPUTS, count=COUNT)
     assert len(measured) == COUNT
     assert sum("hlorank" in str(each.message) for each in warned) == 1
+
+
+def test_two_variables_share_what_helion_found_with_processes_that_start_later(
+    store, measured, cached, monkeypatch
+):
+    def tuned(seed):
+        measured.clear()
+        kernel = bound(default_autotuner_fn, seed, autotune_cache="RemoteAutotuneCache")
+        found = kernel.autotune(INPUTS, count=COUNT, force=False)
+        return found, len(measured)
+
+    def forget():
+        folder = local_cache.get_helion_cache_dir()
+        if folder.exists():
+            folder.rename(f"{folder}.{time.monotonic()}")
+
+    monkeypatch.setenv("HELION_REMOTE_CACHE_BACKEND", "hlorank.tuners.helion.RemoteCache")
+    monkeypatch.setenv("HLORANK_ENDPOINT", store)
+    first, count = tuned(0)
+    assert count == COUNT
+    forget()
+    assert tuned(1) == (first, 0)
+    with Client(store) as client:
+        targets = {each.key.target for each in client.list_decisions("helion").decisions}
+    assert any(re.match("helion=.*;torch=.*;triton=", target) for target in targets)
+    with fake_server(b"\xff\xff") as server:
+        monkeypatch.setenv("HLORANK_ENDPOINT", server.address)
+        forget()
+        with pytest.warns(UserWarning, match="hlorank"):
+            assert tuned(2)[1] == COUNT
+
+
+@pytest.mark.parametrize("value", [b"{}", b'{"config": 3}', b'{"config": "not JSON"}', b"[]"])
+def test_an_entry_that_helion_cannot_read_is_none(value):
+    assert _entry(value) is None
 
 
 def test_a_search_that_fails_gives_its_claim_back(store, measured, monkeypatch):

@@ -1,6 +1,7 @@
 """The adapter of Inductor, with its real choices. Times are injected, since there is no GPU."""
 
 import json
+import time
 import warnings
 from itertools import product
 
@@ -13,8 +14,12 @@ torch = pytest.importorskip("torch", reason="torch is not installed: `make test-
 
 from torch._inductor import config, ir, select_algorithm  # noqa: E402
 from torch._inductor.autotune_process import TritonBenchmarkRequest  # noqa: E402
+from torch._inductor.remote_cache import RemoteAutotuneCache  # noqa: E402
+from torch._inductor.runtime.autotune_cache import AutotuneCache  # noqa: E402
+from torch._inductor.runtime.triton_compat import Config  # noqa: E402
 
-from hlorank.tuners.inductor import Choices, _name  # noqa: E402
+from hlorank.tuners.decider import key_of  # noqa: E402
+from hlorank.tuners.inductor import Choices, RemoteCache, _name  # noqa: E402
 
 MM = select_algorithm.ExternKernelChoice(torch.mm, "at::mm_out", name="mm_of_the_tests")
 
@@ -187,3 +192,77 @@ def test_a_decision_that_fits_no_choice_is_a_miss_with_a_warning(store):
         client.propose(DecisionKey("inductor", claimed.key, "misfits"), b'{"choice": "none"}')
         with pytest.warns(UserWarning, match="does not fit"):
             assert len(tune(Choices(client, "misfits", decide=True))) == len(choices())
+
+
+def test_choices_of_which_none_runs_are_free_for_others(store, monkeypatch):
+    def fail(*arguments, **named):
+        raise select_algorithm.NoValidChoicesError("all choices failed")
+
+    cache = select_algorithm.get_algorithm_selector_cache()
+    monkeypatch.setattr(cache, "do_autotuning", fail)
+    with Client(store) as client:
+        first, second = (Choices(client, "failing", decide=True) for _ in range(2))
+        first.install()
+        try:
+            offered = first.preprocess(choices())
+            with pytest.raises(select_algorithm.NoValidChoicesError):
+                cache.do_autotuning("mm", [], None, None, "", choices=offered)
+        finally:
+            select_algorithm.clear_preprocessing_fns()
+            select_algorithm.clear_feedback_savers()
+        begin = time.monotonic()
+        assert len(tune(second)) == len(choices())
+        assert time.monotonic() - begin < 10, "nobody waits for the claim's end"
+
+
+CONFIGS = [Config({"XBLOCK": 1 << power}, num_warps=4, num_stages=1) for power in range(6, 9)]
+
+
+@pytest.fixture
+def kernel_cache(monkeypatch):
+    """What Inductor keeps the configuration of a Triton kernel in, with an adapter in place."""
+    monkeypatch.setattr(RemoteAutotuneCache, "backend_override_cls", None)
+
+    def opened(adapter, kernel="cabc.py"):
+        with config.patch(autotune_remote_cache=None, autotune_local_cache=True, compile_threads=2):
+            adapter.install()
+            meta = {
+                "autotune_local_cache": config.autotune_local_cache,
+                "autotune_remote_cache": config.autotune_remote_cache,
+                "backend_hash": "sm_90",
+            }
+            return AutotuneCache.create(meta, f"ab/{kernel}", "hash of the list")
+
+    return opened
+
+
+def test_a_kernel_of_inductor_is_tuned_once_for_those_that_start_later(store, kernel_cache):
+    with Client(store) as client:
+        first, second, other = (RemoteCache(client, name) for name in ("H100", "H100", "H200"))
+        assert kernel_cache(first).read_best({}, CONFIGS) is None
+        kernel_cache(first).save(CONFIGS[1], 1_000_000)
+        kernel_cache(second).save(CONFIGS[2], 1_000_000)
+        assert kernel_cache(second).read_best({}, CONFIGS) is CONFIGS[1]
+        assert kernel_cache(other).read_best({}, CONFIGS) is None
+        assert len(client.list_decisions("inductor", "H100").decisions) == 1
+
+
+def test_an_error_of_the_remote_cache_is_a_miss(store, tmp_path, kernel_cache):
+    with Client(store) as client:
+        adapter = RemoteCache(client, "no entry")
+        cache = kernel_cache(adapter)
+        key = key_of(cache.remote_cache[0]._get_key(cache.remote_cache[1]))
+        client.propose(DecisionKey("inductor", key, "no entry"), b'{"XBLOCK": 64}')
+        with pytest.warns(UserWarning, match="does not fit"):
+            assert cache.read_best({}, CONFIGS) is None
+        cache.save(CONFIGS[0], 1)
+    with run_empty_server(tmp_path) as server, Client(server.address) as client:
+        server.process.kill()
+        server.process.wait()
+        cache = kernel_cache(RemoteCache(client, "away", timeout=0.5))
+        with pytest.warns(UserWarning, match="hlorank") as warned:
+            assert cache.read_best({}, CONFIGS) is None
+            cache.save(CONFIGS[0], 1)
+        client.close()
+        assert cache.read_best({}, CONFIGS) is None
+    assert len(warned) == 1

@@ -3,14 +3,16 @@ import math
 import multiprocessing
 import os
 import random
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 from servers import REPOSITORY, run_empty_server, run_server_that_keeps_nothing
 
-from hlorank import ArgumentError, Client, Lease
+from hlorank import ArgumentError, Client, DecisionKey, Lease, Space
 
 kernel_tuner = pytest.importorskip("kernel_tuner", reason="kernel_tuner is not installed")
 from c_kernels import BLUR, KERNELS  # noqa: E402
@@ -198,6 +200,68 @@ def simulated(strategy, entries, **options):
         quiet=True,
         **options,
     )
+
+
+LISTED = [{"tile": tile, "time": 1.0 + abs(tile - 5)} for tile in range(1, 9)]
+
+
+def tuned_list(strategy, **options):
+    """The tiles that a run measures, and the one that it ends with."""
+    results, environment = simulated(strategy, LISTED, **options)
+    return [result["tile"] for result in results], environment["best_config"]["tile"]
+
+
+def test_what_one_run_found_is_all_that_another_one_measures(client):
+    first, best = tuned_list(Strategy(client, "decided", decide=True))
+    assert sorted(first) == list(range(1, 9)) and best == 5
+    assert tuned_list(Strategy(client, "decided", decide=True)) == ([5], 5)
+    (decision,) = client.list_decisions("kernel-tuner", "decided").decisions
+    assert decision.value == b'{"tile": 5}' and decision.evidence.seconds == pytest.approx(1e-3)
+
+
+def test_a_run_that_another_process_overtook_ends_with_what_that_one_found(client, monkeypatch):
+    searched = Strategy._searched
+
+    def overtaken(self, *arguments):
+        (key,) = self._agreement._claims
+        client.propose(DecisionKey("kernel-tuner", key, "overtaken"), b'{"tile": 7}')
+        return searched(self, *arguments)
+
+    monkeypatch.setattr(Strategy, "_searched", overtaken)
+    strategy = Strategy(client, "overtaken", decide=True)
+    assert tuned_list(strategy, strategy_options={"max_fevals": 4}) == ([7], 7)
+
+
+def test_a_decision_that_is_not_in_the_space_is_a_miss_with_a_warning(client, monkeypatch):
+    monkeypatch.setattr(Space, "encoded", lambda self, one: b'{"tile": 700}')
+    assert tuned_list(Strategy(client, "misfits", decide=True))[1] == 5
+    with pytest.warns(UserWarning, match="does not fit"):
+        assert tuned_list(Strategy(client, "misfits", decide=True))[1] == 5
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_a_run_that_ends_early_decides_nothing_and_leaves_the_turn_to_others(error, client):
+    class Failing:
+        def __call__(self, *arguments, **named):
+            raise error
+
+    strategy = Strategy(client, f"ends with {error}", decide=True)
+    strategy._searched = Failing()
+    with suppress(ZeroDivisionError):
+        simulated(strategy, LISTED)
+    assert not client.list_decisions("kernel-tuner", f"ends with {error}").decisions
+    begin = time.monotonic()
+    assert tuned_list(Strategy(client, f"ends with {error}", decide=True))[1] == 5
+    assert time.monotonic() - begin < 10, "nobody waits for the claim's end"
+
+
+def test_without_the_server_a_run_decides_nothing_and_goes_on(tmp_path):
+    with run_empty_server(tmp_path) as server, Client(server.address, timeout=1) as client:
+        kill(server)
+        with names_a_fallback() as warned:
+            measured, _ = tuned_list(Strategy(client, "away", decide=True))
+    assert len(set(measured)) > 1
+    assert sum("hlorank" in str(each.message) for each in warned) == 1
 
 
 def test_failures_are_reported_as_failures(client):

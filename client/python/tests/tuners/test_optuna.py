@@ -1,9 +1,10 @@
 import math
+import time
 
 import pytest
 from servers import run_empty_server, run_server_that_keeps_nothing
 
-from hlorank import ArgumentError, Client, Lease
+from hlorank import ArgumentError, Client, DecisionKey, Lease
 
 optuna = pytest.importorskip("optuna", reason="optuna is not installed")
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution  # noqa: E402
@@ -245,3 +246,78 @@ def test_with_leases_two_studies_try_nothing_twice(client):
     studies = [optuna.create_study() for _ in range(2)]
     tried = tried_by_two([leased("a"), leased("b")], studies, 30)
     assert len(set(tried)) == 30
+
+
+SMALL = {"tile": IntDistribution(0, 9), "flag": CategoricalDistribution(["-O2"])}
+
+
+def small(trial):
+    return 1.0 + abs(trial.suggest_int("tile", 0, 9) - 4)
+
+
+def studied(sampler, seconds=small, trials=10, **options):
+    """How many trials a study has, and what its sampler says that everybody uses."""
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(seconds, n_trials=trials, **options)
+    return len(study.trials), sampler.agreed()
+
+
+def deciding(client, target):
+    return Sampler(client, target, "small", search_space=SMALL, decide=True)
+
+
+def test_a_decided_study_has_one_trial(client):
+    best = {"tile": 4, "flag": "-O2"}
+    assert studied(deciding(client, "decided")) == (10, best)
+    assert studied(deciding(client, "decided")) == (1, best)
+    asked = optuna.create_study(sampler=deciding(client, "decided"))
+    for _ in range(2):  # without a loop that could be stopped
+        asked.tell(asked.ask(SMALL), 1.0)
+    assert [trial.params["tile"] for trial in asked.trials] == [4, 4]
+    (decision,) = client.list_decisions("optuna", "decided").decisions
+    assert decision.value == b'{"tile": 4}' and decision.evidence.seconds == 1.0
+
+
+def test_a_study_that_another_process_overtook_uses_what_that_one_found(client):
+    sampler = deciding(client, "overtaken")
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(small, n_trials=10)
+    (key,) = sampler._agreement._claims
+    client.propose(DecisionKey("optuna", key, "overtaken"), b'{"tile": 7}')
+    assert sampler.agreed() == {"tile": 7, "flag": "-O2"}
+
+
+def test_a_decision_that_is_not_in_the_space_is_a_miss_with_a_warning(client):
+    sampler = deciding(client, "misfits")
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(small, n_trials=1)
+    (key,) = sampler._agreement._claims
+    client.propose(DecisionKey("optuna", key, "misfits"), b'{"tile": 700}')
+    with pytest.warns(UserWarning, match="does not fit"):
+        assert studied(deciding(client, "misfits")) == (10, None)
+
+
+def test_a_study_whose_trial_fails_leaves_the_turn_to_others(client):
+    def failing(trial):
+        trial.suggest_int("tile", 0, 9)
+        raise RuntimeError("does not run")
+
+    first = deciding(client, "failing")
+    study = optuna.create_study(sampler=first)
+    with pytest.raises(RuntimeError):
+        study.optimize(failing, n_trials=3)
+    begin = time.monotonic()
+    assert studied(deciding(client, "failing")) == (10, {"tile": 4, "flag": "-O2"})
+    assert time.monotonic() - begin < 10, "nobody waits for the claim's end"
+    # The first one goes on, and takes what was decided meanwhile.
+    study.optimize(small, n_trials=3)
+    assert study.trials[-1].params["tile"] == 4 and len(study.trials) == 2
+
+
+def test_without_the_server_nothing_is_decided(tmp_path):
+    with run_empty_server(tmp_path) as server, Client(server.address, timeout=1) as client:
+        server.process.kill()
+        server.process.wait()
+        with pytest.warns(UserWarning, match="TPE goes on") as warned:
+            assert studied(deciding(client, "away")) == (10, None)
+    assert sum("hlorank" in str(each.message) for each in warned) == 1

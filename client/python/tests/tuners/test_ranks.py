@@ -7,10 +7,12 @@ import inspect
 import json
 import os
 import random
+import socket
 import subprocess
 import sys
 import time
 from contextlib import suppress
+from datetime import timedelta
 
 import pytest
 from servers import run_process
@@ -22,7 +24,7 @@ NOISE = 0.05
 KEYS = {"triton": 40, "helion": 4}
 
 
-def triton_rank(client, keys, draw):
+def triton_rank(client, keys, draw, group=None):
     """Yields what a rank uses for each key, and how much of it the rank measured."""
     import test_triton
     import triton
@@ -36,7 +38,8 @@ def triton_rank(client, keys, draw):
         time = test_triton.milliseconds(measured[-1], key) * draw.lognormvariate(0, NOISE)
         return [time] * len(quantiles)
 
-    pruner = Pruner(client, "ranks of Triton", decide=True, on_away="wait")
+    target = "ranks of Triton" if group is None else "a group of Triton"
+    pruner = Pruner(client, target, decide=True, on_away="wait", group=group)
     triton.knobs.autotuning.listener = pruner.listener
     tuner = pruner(test_triton.autotuner(0, []))
     tuner.do_bench = bench
@@ -73,15 +76,26 @@ def helion_rank(client, keys, draw):
         yield str(kernel.autotune(inputs, count=test_helion.COUNT)), len(measured)
 
 
+def grouped_rank(client, keys, draw):
+    """The same for Triton, in a process group that is told what its leader is told."""
+    from torch import distributed
+
+    distributed.init_process_group("gloo", timeout=timedelta(seconds=60))
+    yield from triton_rank(client, keys, draw, distributed)
+    distributed.destroy_process_group()
+
+
 def main(tuner, address, keys, number):
     """Tunes as one rank, and prints what it uses."""
-    rank = {"triton": triton_rank, "helion": helion_rank}[tuner]
-    with Client(address) as client:
+    rank = {"triton": triton_rank, "helion": helion_rank, "torch": grouped_rank}[tuner]
+    # The others of a group need no server.
+    with Client("127.0.0.1:1" if tuner == "torch" and number != "0" else address) as client:
         print(json.dumps([*rank(client, int(keys), random.Random(number))]))
 
 
-def start(tuner, address, keys, number):
+def start(tuner, address, keys, number, **variables):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}
+    environment |= variables
     command = [sys.executable, __file__, tuner, address, str(keys), str(number)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
@@ -101,6 +115,21 @@ def test_eight_ranks_use_the_same_configurations_and_each_is_tuned_once(tuner, s
     alike, tunings = alike_and_tuned([start(tuner, store, keys, n) for n in range(RANKS)])
     print(f"{tuner}: {alike} of {keys} keys alike on {RANKS} ranks, {tunings} tunings")
     assert alike == tunings == keys
+
+
+def test_a_process_group_tunes_together_and_its_leader_decides(store):
+    for package in ("triton", "torch"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    world = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "3"}
+    ranks = [start("torch", store, 10, n, RANK=str(n), **world) for n in range(3)]
+    alike, tunings = alike_and_tuned(ranks)
+    assert alike == 10 and tunings == 30
+    # Once everything is decided, nobody measures.
+    ranks = [start("torch", store, 10, n, RANK=str(n), **world) for n in range(3)]
+    assert alike_and_tuned(ranks) == (10, 0)
 
 
 @pytest.mark.skipif("HLORANK_KEYS" not in os.environ, reason="takes minutes: set HLORANK_KEYS=200")

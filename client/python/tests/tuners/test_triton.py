@@ -240,6 +240,23 @@ def test_a_decision_that_fits_no_configuration_is_a_miss_with_one_warning(store)
     ]
 
 
+def test_a_kernel_that_raises_while_it_is_tuned_is_free_for_others(store):
+    def failing(call, quantiles):
+        raise RuntimeError("an illegal access to memory")
+
+    with Client(store) as client:
+        first, second = (Pruner(client, "raising", decide=True) for _ in range(2))
+        tuner = first(autotuner(0, []))
+        tuner.do_bench = failing
+        with pytest.raises(RuntimeError, match="illegal access"):
+            tuner[(1,)](Array(), 100)
+        tuner.fn.warmup = lambda *arguments, **named: None
+        tuner.warmup(Array(), n=100, grid=(1,))
+        begin = time.monotonic()
+        assert len(tune(second, 0)[0]) == len(configs())
+        assert time.monotonic() - begin < 10, "nobody waits for the claim's end"
+
+
 def test_without_the_server_decisions_are_the_first_configuration(tmp_path):
     with run_empty_server(tmp_path) as server, Client(server.address) as client:
         server.process.kill()

@@ -1,8 +1,10 @@
 """The cost model of TVM's MetaSchedule, in real searches."""
 
+import json
 import subprocess
 import sys
 import textwrap
+import time
 import warnings
 from pathlib import Path
 
@@ -20,9 +22,13 @@ from tvm.s_tir.meta_schedule.arg_info import ArgInfo
 from tvm.s_tir.meta_schedule.builder.local_builder import default_build
 from tvm.s_tir.meta_schedule.measure_callback import PyMeasureCallback
 from tvm.s_tir.meta_schedule.runner import RunnerResult
+from tvm.s_tir.meta_schedule.utils import shash2hex
 
-from hlorank import ArgumentError, Client
+from hlorank import ArgumentError, Client, DecisionKey
+from hlorank.tuners import tvm_decisions
+from hlorank.tuners.decider import key_of
 from hlorank.tuners.tvm import CostModel, add_known, report_database, task_of
+from hlorank.tuners.tvm_decisions import Decisions
 from hlorank.tuners.tvm_trace import COLUMNS, columns_of, kind_of
 
 
@@ -314,3 +320,76 @@ def test_other_tasks_say_what_to_expect(store):
         )
         scores = known.predict(programs.context(programs.module()), candidates(unseen))
     assert np.corrcoef(np.log(scores), -np.log(injected(unseen)))[0, 1] > 0.5
+
+
+def traces(database):
+    return [str(each.trace) for each in database.get_all_tuning_records()]
+
+
+def test_a_task_is_tuned_once_and_compiled_with_the_same_record_everywhere(store, tmp_path):
+    tuned = []
+
+    def tune():
+        tuned.append(programs.search("random", tmp_path / str(len(tuned)), trials=4))
+        return tuned[-1]
+
+    module = programs.module()
+    with Client(store) as client:
+        first, second = (
+            Decisions(client, "decided").database(module, programs.TARGET, tune) for _ in range(2)
+        )
+        (decision,) = client.list_decisions("tvm", "decided").decisions
+    assert len(tuned) == 1 and len(tuned[0]) == 4
+    best = tuned[0].query_tuning_record(module, programs.TARGET, "main")
+    assert traces(first) == traces(second) == [str(best.trace)]
+    assert decision.evidence.seconds == pytest.approx(float(best.run_secs[0]))
+    assert ms.tir_integration.compile_tir(second, module, programs.TARGET) is not None
+
+
+def test_the_record_of_another_program_is_a_miss_with_a_warning(store, tmp_path):
+    module = programs.module()
+    record = programs.search("random", tmp_path / "own", trials=4).get_all_tuning_records()[0]
+    trace, *others = record.as_json()
+    insts, decided = trace
+    misfits = [
+        None,
+        [],
+        ["not a trace", *others],
+        [[insts[1:], decided], *others],
+        [[insts, [[0, [7, 7, 7, 7]]]], *others],
+    ]
+    with Client(store) as client:
+        decisions = Decisions(client, "misfits")
+        key = key_of(shash2hex(module), str(programs.TARGET))
+        client.propose(DecisionKey("tvm", key, "misfits"), json.dumps([[1], 2]).encode())
+        with pytest.warns(UserWarning, match="does not fit"):
+            own = ms.database.MemoryDatabase()
+            assert decisions.database(module, programs.TARGET, lambda: own) is own
+    for misfit in misfits:
+        assert tvm_decisions._database(module, json.dumps(misfit).encode()) is None, misfit
+
+
+def test_a_task_whose_search_raises_or_finds_nothing_is_free_for_others(store):
+    module = programs.module()
+
+    def failing():
+        raise RuntimeError("no compiler")
+
+    with Client(store) as client:
+        with pytest.raises(RuntimeError, match="no compiler"):
+            Decisions(client, "free").database(module, programs.TARGET, failing)
+        begin = time.monotonic()
+        for _ in range(2):
+            Decisions(client, "free").database(module, programs.TARGET, ms.database.MemoryDatabase)
+        assert time.monotonic() - begin < 10, "nobody waits for the claim's end"
+        assert not client.list_decisions("tvm", "free").decisions
+
+
+def test_without_the_server_a_task_is_tuned_and_nothing_decided(tmp_path):
+    with run_empty_server(tmp_path) as server, Client(server.address) as client:
+        server.process.kill()
+        server.process.wait()
+        own = ms.database.MemoryDatabase()
+        with pytest.warns(UserWarning, match="hlorank"):
+            decisions = Decisions(client, "away", timeout=0.5)
+            assert decisions.database(programs.module(), programs.TARGET, lambda: own) is own

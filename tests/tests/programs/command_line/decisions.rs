@@ -1,4 +1,4 @@
-//! `hlorank decisions` shows what everybody uses, and supersedes it.
+//! `hlorank decisions` shows what everybody uses, and supersedes it; `hlorank xla-cache` copies it around jobs of XLA.
 
 use hlorank_proto::v1::{
     DecideRequest, DecisionEvidence, DecisionKey, Proposal, decide_request::Step,
@@ -11,9 +11,13 @@ const TARGET: &str = "compiler=1.2;device=a";
 
 /// Proposes a value of 2 ms for a key.
 async fn propose(client: &Client, key: &[u8]) {
+    propose_in(client, "tvm", key).await;
+}
+
+async fn propose_in(client: &Client, namespace: &str, key: &[u8]) {
     let request = DecideRequest {
         key: Some(DecisionKey {
-            namespace: "tvm".to_owned(),
+            namespace: namespace.to_owned(),
             key: key.to_vec().into(),
             target: TARGET.to_owned(),
         }),
@@ -94,4 +98,101 @@ async fn decisions_are_listed_shown_superseded_and_exported() {
     let out_flag = format!("--out={}", out.display());
     command_line.text(&["decisions", "export", "--after=1", &out_flag]);
     assert_eq!(fs::read_to_string(out).unwrap().lines().count(), 1);
+}
+
+/// Writes files as XLA does, by their paths.
+fn write_cache(folder: &Path, files: &[(&str, &[u8])]) {
+    for (path, content) in files {
+        let path = folder.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hosts_use_the_same_results_of_xla() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = TestServer::start_with(&[&store_flag(folder.path())]).await;
+    let command_line = CommandLine::new(&server);
+    let [first, second] = ["first", "second"].map(|host| folder.path().join(host));
+    let run = |step: &'static str, host: &Path, target: &str| {
+        let target = format!("--target={target}");
+        let output = command_line
+            .command(&["xla-cache", step, host.to_str().unwrap(), &target])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let [text, warnings] = [output.stdout, output.stderr].map(String::from_utf8);
+        (text.unwrap(), warnings.unwrap())
+    };
+    let target = "device=H100;xla=0.12";
+    let old = "iG7Wx0rJbYvA3oXk-_q9.textproto";
+    let new = "sm_90/2/8f1e.pb";
+    let text = b"version: 3 results { device: \"sm_9.0\" }";
+    write_cache(
+        &first,
+        &[
+            (old, text),
+            (new, b"\x0a\x02\xff\xfe"),
+            // What XLA still writes, what was torn, and what is not XLA's.
+            ("tmp/unfinished.textproto", text),
+            ("sm_90/torn.pb", b"\x0a\x09\xff"),
+            ("notes.txt", text),
+        ],
+    );
+    let (text_of, warnings) = run("push", &first, target);
+    says!(text_of, "2 files proposed, 0 known");
+    says!(warnings, "1 file skipped");
+
+    // The second host has tuned one of them as well, and something of its own.
+    let own = b"version: 3 results { device: \"sm_9.0\" backend: 1 }";
+    write_cache(&second, &[(old, own), ("sm_90/77aa.pb", b"\x0a\x01b")]);
+    let (text_of, warnings) = run("push", &second, target);
+    says!(text_of, "1 file proposed, 0 known");
+    says!(warnings, "1 file not as decided");
+    let (text_of, warnings) = run("stage", &second, "xla=0.12; device=H100");
+    says!(text_of, "1 file written, 1 known");
+    says!(warnings, "1 file not as decided");
+    assert_eq!(fs::read(second.join(old)).unwrap(), own);
+    assert_eq!(fs::read(second.join(new)).unwrap(), b"\x0a\x02\xff\xfe");
+
+    let third = folder.path().join("third");
+    says!(run("stage", &third, target).0, "3 files written, 0 known");
+    says!(run("stage", &third, target).0, "0 files written, 3 known");
+    says!(run("push", &third, target).0, "0 files proposed, 3 known");
+    assert_eq!(fs::read(third.join(old)).unwrap(), text);
+    let written = fs::read_dir(&third).unwrap().count();
+    assert_eq!(written, 2, "no temporary file is left");
+    says!(
+        run("stage", &third, "device=H100;xla=0.13").0,
+        "0 files written"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_that_is_no_file_of_xla_is_not_staged() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = TestServer::start_with(&[&store_flag(folder.path())]).await;
+    let client = server.client().await;
+    let long = format!("{}.textproto", "a".repeat(246));
+    let keys = [
+        "../outside.textproto",
+        "/tmp/outside.textproto",
+        "a",
+        "\0.textproto",
+        &long,
+    ];
+    for key in keys {
+        propose_in(&client, "xla", key.as_bytes()).await;
+    }
+    let command_line = CommandLine::new(&server);
+    let cache = folder.path().join("cache");
+    let target = format!("--target={TARGET}");
+    let stage = ["xla-cache", "stage", cache.to_str().unwrap(), &target];
+    let report = command_line.json(&stage);
+    assert_eq!(
+        (&report["new"], &report["unreadable"]),
+        (&json!(0), &json!(5))
+    );
+    assert!(!folder.path().join("outside.textproto").exists());
 }
