@@ -32,8 +32,7 @@ COMPILERS = {
 * ``EXAMPLES``, commands with what they do
 * ``EXTRA``, what ``pip install hlorank-tune`` needs in addition, such as ``[iree]`` needs
 * ``add_options(parser)``, which adds the options that other compilers lack
-* ``compiler_of(given)``, which returns the ``Compiler`` of the arguments, and ``settings_of(given,
-  settings)``, which returns the settings with those of these options
+* ``compiler_of(given)``, which returns the ``Compiler`` of the arguments
 """
 
 _CODES = """\
@@ -195,6 +194,12 @@ def _add_search(one: argparse.ArgumentParser, measurements: str) -> None:
         help="maximum duration in minutes, or with a unit such as 90s or 1.5h, with confirmation",
     )
     add(
+        "--predictions",
+        type=values.count,
+        metavar="N",
+        help="candidates that the model ranks before each round of measurements",
+    )
+    add(
         "--top-k",
         type=values.count,
         metavar="K",
@@ -239,27 +244,21 @@ def _tune(given: argparse.Namespace) -> int:
     compiler: Compiler[Any] = command.compiler_of(given)
     if given.replay:
         return _replay(compiler, given.replay)
-    from rich.console import Console
-
-    from hlorank_tune.live import LiveTable
+    from hlorank_tune.live import ProgressLines
     from hlorank_tune.report import write_report
     from hlorank_tune.tuning import search
 
     default = compiler.settings
-    common = replace(
+    settings = replace(
         default,
         measurements=given.measurements or default.measurements,
         seconds=None if given.minutes is None else 60 * given.minutes,
+        predictions=given.predictions or default.predictions,
         top_k=given.top_k or default.top_k,
         seed=given.seed,
     )
-    settings = command.settings_of(given, common)
     out = given.out or Path("tuned") / file_name(compiler.program)
-    console = Console()
-    with (
-        LiveTable(console, settings.measurements, version=compiler.version()) as live,
-        nullcontext() if given.without_model else _client(given) as client,
-    ):
+    with nullcontext() if given.without_model else _client(given) as client:
         run = search(
             compiler,
             client,
@@ -267,13 +266,12 @@ def _tune(given: argparse.Namespace) -> int:
             settings,
             model=given.model,
             target=given.target,
-            measure=not getattr(given, "no_measure", False),
-            listener=live,
+            listener=ProgressLines(compiler.version()),
         )
     report = write_report([out], out)
     for line in (run.kept, f"{run}; {report}", compiler.use(run, out)):
         if line:
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
+            print(line)
     return 0
 
 

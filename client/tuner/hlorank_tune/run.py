@@ -60,8 +60,6 @@ class Run:
     """Whether the last predictions failed."""
     best: int | None = None
     """Number of the winner, once it is known; 0 if nothing is faster than the reference."""
-    unmeasured: Any = None
-    """The candidate that the model puts first, if nothing is measured."""
     left_alone: dict[str, str] = field(default_factory=dict)
     """What was not tuned, with the reason."""
     reason: str = ""
@@ -83,7 +81,7 @@ class Run:
         self.seconds = row.get("seconds", self.seconds)
         if "run" in row:
             # It goes on with a larger budget, so the result is open again.
-            self.best = self.unmeasured = self.noise = self.kernels = None
+            self.best = self.noise = self.kernels = None
             self.parts, self.left_alone, self.reason = [], {}, ""
         elif "candidate" in row:
             # A compiler with several subjects writes the last two; the others have one, once.
@@ -106,8 +104,6 @@ class Run:
             self.best = self._number(row["best"])
             self.noise = row["noise"]
             self.reason = row.get("reason", "")
-        elif "unmeasured" in row:
-            self.unmeasured = row["unmeasured"]
         elif "left_alone" in row:
             self.left_alone |= row["left_alone"]
         elif "kernels" in row:
@@ -123,7 +119,7 @@ class Run:
     @property
     def is_complete(self) -> bool:
         """Whether the result is known."""
-        return self.best is not None or self.unmeasured is not None
+        return self.best is not None
 
     @property
     def subjects(self) -> list[str]:
@@ -216,8 +212,6 @@ class Run:
     @property
     def verdict(self) -> str:
         """What the run found, as a sentence without a full stop."""
-        if self.unmeasured is not None:
-            return f"the model alone chose {len(self.unmeasured)} candidates, which nobody measured"
         spent = f"after {len(self.measurements)} measurements"
         if self.best is None:
             return f"still searching {spent}"

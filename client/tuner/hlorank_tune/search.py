@@ -79,20 +79,6 @@ class Search:
             Confirmation(self._compiler, self._progress, self._measuring).run()
         return run
 
-    def run_unmeasured(self) -> Run:
-        """Takes what the model puts first, without measuring anything.
-
-        Raises:
-            HlorankError: if the server does not rank the program.
-        """
-        assert self._guide is not None
-        if not self._progress.run.is_complete:
-            chosen = self._compiler.unmeasured(self._guide, self._settings, self._progress.phase)
-            self._progress.leave_alone(self._compiler.left_alone())
-            self._progress.write({"unmeasured": chosen})
-        self._progress.phase("")
-        return self._progress.run
-
     def _search(self) -> None:
         subjects = list(self._compiler.subjects(self._progress.phase))
         for subject in subjects:

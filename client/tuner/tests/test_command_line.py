@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("jax", reason="jax is not installed")
-pytest.importorskip("rich", reason="rich is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from fake_server import fake_server

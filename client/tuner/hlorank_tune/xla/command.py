@@ -3,7 +3,6 @@
 import argparse
 import importlib.util
 import sys
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from hlorank import HlorankError
 from hlorank_tune import values
-from hlorank_tune.subject import Settings
 
 if TYPE_CHECKING:
     from hlorank_tune.xla.compiler import XlaCompiler
@@ -38,14 +36,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--fusion", action="store_true", help="tune the fusions of XLA:CPU in place of layouts"
     )
     parser.add_argument(
-        "--predictions",
-        type=values.count,
-        default=Settings.predictions,
-        metavar="N",
-        help="candidates that the model ranks before each round of measurements "
-        "(default: %(default)s)",
-    )
-    parser.add_argument(
         "--threads",
         type=values.natural,
         default=1,
@@ -53,11 +43,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="threads of the program; 0 for as many as XLA uses (default: %(default)s, as in the "
         "training data)",
     )
-
-
-def settings_of(given: argparse.Namespace, settings: Settings) -> Settings:
-    """Returns the settings with those of these options."""
-    return replace(settings, predictions=given.predictions)
 
 
 def compiler_of(given: argparse.Namespace) -> "XlaCompiler":
