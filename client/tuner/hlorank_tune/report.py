@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,26 +44,21 @@ def write_report(folders: Sequence[Path], out: Path) -> Path:
     for run in runs:
         by_program[run.program].append(run)
     page = ["# Tuning", "", *_summary(runs)]
-    plots = _plots(by_program)
+    plots: list[str] = []
     for program, its_runs in by_program.items():
-        plot = plots[program]
-        plot_curves(program, _by_label(its_runs), out / plot)
-        page += ["", f"## {program}", "", f"![Best found against measurements]({plot})"]
+        stem = file_name(program)
+        alike = sum(file_name(other) == stem for other in list(by_program)[: len(plots)])
+        plots.append(f"{stem}-{alike + 1}.svg" if alike else f"{stem}.svg")
+        searches: dict[str, list[Run]] = defaultdict(list)
+        for run in its_runs:
+            searches[label(run)].append(run)
+        plot_curves(program, searches, out / plots[-1])
+        page += ["", f"## {program}", "", f"![Best found against measurements]({plots[-1]})"]
         for run in its_runs:
             page += ["", *_section(run)]
     path = out / REPORT
     write_atomically(path, ("\n".join(page) + "\n").encode())
     return path
-
-
-def _plots(programs: Iterable[str]) -> dict[str, str]:
-    """Returns a file name for each program."""
-    found: dict[str, str] = {}
-    for program in programs:
-        stem = file_name(program)
-        alike = sum(file_name(other) == stem for other in found)
-        found[program] = f"{stem}-{alike + 1}.svg" if alike else f"{stem}.svg"
-    return found
 
 
 def label(run: Run) -> str:
@@ -74,24 +69,15 @@ def label(run: Run) -> str:
 def _summary(runs: Sequence[Run]) -> list[str]:
     head = ["program", "search", "measured", "failed", "predictions", "reference", "default"]
     head += ["best", "best / reference"]
-    return table(head, [_summary_row(run) for run in runs], words=2)
-
-
-def _summary_row(run: Run) -> list[str]:
-    own = run.confirmed.get(0) or next((m.outcome for m in run.of()), None)
-    default = run.default_outcome if run.default else own
-    is_known = run.best is not None
-    return [
-        run.program,
-        label(run),
-        str(len(run.measurements)),
-        str(len(_failures(run.measurements))),
-        f"{run.predictions:,}",
-        duration(own.nanoseconds) if own else "",
-        duration(default.nanoseconds) if default else "",
-        duration(run.final.nanoseconds) if run.final else "",
-        f"{run.final_ratio:.3f}" if is_known else "not ended",
-    ]
+    rows = []
+    for run in runs:
+        own = run.confirmed.get(0) or next((m.outcome for m in run.of()), None)
+        times = own, run.default_outcome if run.default else own, run.final
+        row = [run.program, label(run), str(len(run.measurements))]
+        row += [str(len(_failures(run.measurements))), f"{run.predictions:,}"]
+        row += [duration(outcome.nanoseconds) if outcome else "" for outcome in times]
+        rows.append([*row, "not ended" if run.best is None else f"{run.final_ratio:.3f}"])
+    return table(head, rows, words=2)
 
 
 def _failures(measurements: Sequence[Measurement]) -> list[Measurement]:
@@ -106,23 +92,36 @@ def _section(run: Run) -> list[str]:
         lines += ["", "The winner:", "", "```json", json.dumps(run.winner.candidate), "```"]
     for explained in run.kernels or ():
         lines += ["", *_kernels(run, explained)]
-    if failures := _failures(run.measurements):
-        rows = [[str(m.number), m.subject, m.outcome.status, m.outcome.message] for m in failures]
-        head = ["number", "part", "", "message"]
-        lines += ["", "Failures:", "", *table(head, rows, words=4)]
-    if run.left_alone:
-        rows = [list(pair) for pair in run.left_alone.items()]
-        lines += ["", "Left as they are:", "", *table(["part", "reason"], rows, words=2)]
-    if run.errors:
-        counted = [[str(run.errors.count(error)), error] for error in dict.fromkeys(run.errors)]
-        lines += ["", "Steps without the model:", "", *table(["times", "error"], counted, words=2)]
+    failures = [
+        [str(m.number), m.subject, m.outcome.status, m.outcome.message]
+        for m in _failures(run.measurements)
+    ]
+    left = [list(pair) for pair in run.left_alone.items()]
+    errors = [[str(run.errors.count(error)), error] for error in dict.fromkeys(run.errors)]
+    for title, head, rows in (
+        ("Failures:", ["number", "part", "", "message"], failures),
+        ("Left as they are:", ["part", "reason"], left),
+        ("Steps without the model:", ["times", "error"], errors),
+    ):
+        if rows:
+            lines += ["", title, "", *table(head, rows, words=len(head))]
     return lines
 
 
 def _fastest(run: Run) -> list[str]:
     """Returns the fastest candidates of the whole program."""
     head = ["number", "time", run.reference, "ratio", score_name(run), "elapsed"]
-    rows = [_measured_row(m) for m in run.fastest()[:_SHOWN]]
+    rows = [
+        [
+            str(m.number),
+            duration(m.outcome.nanoseconds),
+            duration(m.outcome.reference),
+            f"{m.outcome.ratio:.3f}",
+            score_text(m),
+            f"{m.seconds:.0f} s",
+        ]
+        for m in run.fastest()[:_SHOWN]
+    ]
     title = f"The fastest of {len(run.measurements)} as the search measured them:"
     return [title, "", *table(head, rows, words=0)]
 
@@ -130,80 +129,54 @@ def _fastest(run: Run) -> list[str]:
 def _parts(run: Run) -> list[str]:
     """Returns what was found of every part, the longest first."""
     head = ["part", "calls", "reference", "best found", "ratio", "measured", "failed"]
-    rows = [_part_row(run, part) for part in run.subjects]
+    rows = []
+    for part in run.subjects:
+        measured = run.of(part)
+        best = next(iter(run.fastest(part)), None)
+        found = ["", ""]
+        if best:
+            found = [duration(best.outcome.nanoseconds), f"{best.outcome.ratio:.3f}"]
+        row = [part, str(measured[0].calls), duration(measured[0].outcome.reference), *found]
+        rows.append([*row, str(len(measured)), str(len(_failures(measured)))])
     return table(head, rows, words=1)
-
-
-def _part_row(run: Run, part: str) -> list[str]:
-    measured = run.of(part)
-    best = next(iter(run.fastest(part)), None)
-    return [
-        part,
-        str(measured[0].calls),
-        duration(measured[0].outcome.reference),
-        duration(best.outcome.nanoseconds) if best else "",
-        f"{best.outcome.ratio:.3f}" if best else "",
-        str(len(measured)),
-        str(len(_failures(measured))),
-    ]
 
 
 def _kernels(run: Run, explained: Mapping[str, Any]) -> list[str]:
     """Returns where a candidate's time goes: its longest kernels."""
     kernels = explained["kernels"]
-    total = sum(kernel["seconds"] for kernel in kernels)
     is_default = explained["candidate"] == run.default
     what = "The compiler's own fusions" if is_default else "The winner"
     if not kernels:
         return [f"{what}: a kernel is larger than the model's limit."]
-    rows = [_kernel_row(kernel, kernel["seconds"] / total) for kernel in kernels[:_SHOWN]]
-    rest = sum(kernel["seconds"] for kernel in kernels[_SHOWN:])
+    times = [kernel["seconds"] for kernel in kernels]
+    total, rest = sum(times), sum(times[_SHOWN:])
+    rows = [
+        [
+            kernel["name"],
+            "█" * round(_BAR * kernel["seconds"] / total),
+            str(kernel["computed_nodes"]),
+            _predicted(kernel["seconds"]),
+            f"{kernel['seconds'] / total:.1%}",
+        ]
+        for kernel in kernels[:_SHOWN]
+    ]
     others = f", and {len(kernels) - _SHOWN} others with {_predicted(rest)}" if rest else ""
     count = f"{len(kernels)} kernel{'s' * (len(kernels) > 1)}"
     title = f"{what}: {count}, {_predicted(total)} predicted{others}:"
     return [title, "", *table(["writes", "", "computes", "time", "share"], rows, words=2)]
 
 
-def _kernel_row(kernel: Mapping[str, Any], share: float) -> list[str]:
-    bar = "█" * round(_BAR * share)
-    count = kernel["computed_nodes"]
-    return [kernel["name"], bar, str(count), _predicted(kernel["seconds"]), f"{share:.1%}"]
-
-
 def _predicted(seconds: float) -> str:
     return duration(round(1e9 * seconds))
 
 
-def _measured_row(measurement: Measurement) -> list[str]:
-    outcome = measurement.outcome
-    return [
-        str(measurement.number),
-        duration(outcome.nanoseconds),
-        duration(outcome.reference),
-        f"{outcome.ratio:.3f}",
-        score_text(measurement),
-        f"{measurement.seconds:.0f} s",
-    ]
-
-
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> list[str]:
     """Returns the lines of a Markdown table; columns after the first ``words`` are numbers."""
-    cells = [[_cell(text) for text in row] for row in rows]
+    cells = [[" ".join(text.split()).replace("|", "\\|") for text in row] for row in rows]
     sides = ["left"] * words + ["right"] * (len(head) - words)
     return tabulate(
         cells, head, "pipe", disable_numparse=True, colalign=sides[: len(head)]
     ).splitlines()
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
-
-
-def _by_label(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    found: dict[str, list[Run]] = defaultdict(list)
-    for run in runs:
-        found[label(run)].append(run)
-    return found
 
 
 @rc_context(_STYLE)
@@ -215,7 +188,10 @@ def plot_curves(title: str, searches: Mapping[str, Sequence[Run]], path: Path) -
     figure = Figure(figsize=(7.2, 3.4), layout="constrained")
     axes = figure.subplots()
     for colour, (name, runs) in zip(_COLOURS * 9, searches.items(), strict=False):
-        curves = longest(runs)
+        curves = [run.curve() for run in runs]
+        length = max(map(len, curves))
+        # Each is extended with its last value: f64 [runs, measurements].
+        curves = np.stack([np.pad(one, (0, length - len(one)), mode="edge") for one in curves])
         count = np.arange(1, curves.shape[1] + 1)
         axes.step(count, np.median(curves, 0), where="post", label=name, color=colour)
         if len(curves) > 1:
@@ -226,10 +202,3 @@ def plot_curves(title: str, searches: Mapping[str, Sequence[Run]], path: Path) -
     axes.legend(frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, format="svg", metadata={"Date": None})
-
-
-def longest(runs: Sequence[Run]) -> np.ndarray:
-    """Returns the curves of runs, each extended with its last value: f64 [runs, measurements]."""
-    curves = [run.curve() for run in runs]
-    length = max(map(len, curves))
-    return np.stack([np.pad(curve, (0, length - len(curve)), mode="edge") for curve in curves])
