@@ -257,7 +257,7 @@ class Search:
         """Measures new candidates, and passes the outcomes on to the server."""
         if not len(candidates):
             return
-        outcomes = self._measuring.search(subject, candidates)
+        outcomes = self._measuring(subject, candidates)
         scored = scores or [None] * len(candidates)
         for candidate, outcome, score in zip(candidates, outcomes, scored, strict=True):
             self._known[self._key(subject, candidate)] = outcome

@@ -14,7 +14,7 @@ from hlorank_tune.compiler import Compiler
 from hlorank_tune.journal import Journal, JournalError
 from hlorank_tune.run import Listener, Run, read_run
 from hlorank_tune.search import Search
-from hlorank_tune.server import Predictor, Server, connected, processor
+from hlorank_tune.server import Predictor, connected, processor
 from hlorank_tune.subject import Outcome, Settings
 
 
@@ -62,11 +62,7 @@ def search(
         compiler.open(folder)
         kept = Kept(target or compiler.target())
         # What is learned of a subject stays with it.
-        guide = (
-            cache(partial(Predictor, Server(client, kept, model, settings.seed)))
-            if client
-            else None
-        )
+        guide = cache(partial(Predictor, client, kept, model, settings.seed)) if client else None
         run = Search(compiler, guide, settings, journal, listener).run()
         run.kept = str(kept)
         if guide and run.best is not None and run.kernels is None:
