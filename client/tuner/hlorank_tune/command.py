@@ -4,7 +4,7 @@ import argparse
 import codecs
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from importlib import import_module
@@ -127,36 +127,44 @@ def parser() -> argparse.ArgumentParser:
 def _add_server(one: argparse.ArgumentParser) -> None:
     """Adds the options of the server, which are those of the program ``hlorank``."""
     add = one.add_argument
-    add(
-        "--endpoint",
-        type=values.of_variable("HLORANK_ENDPOINT", values.addresses),
-        default=os.environ.get("HLORANK_ENDPOINT") or "127.0.0.1:7070",
-        metavar="ADDRESS",
-        help="address of the hlorank server, or of replicas with commas between them, of which the "
-        "first that answers is asked (HLORANK_ENDPOINT; default: %(default)s)",
+
+    def add_variable(
+        flag: str, read: Callable[[str], Any], metavar: str, what: str, default: str | None = None
+    ) -> None:
+        """Adds an option that a variable of the environment may give, unless it is empty."""
+        name = f"HLORANK_{flag.replace('-', '_').upper()}"
+        default = os.environ.get(name) or default
+        read = values.of_variable(name, read)
+        what = what.replace("VARIABLE", name)
+        add(f"--{flag}", type=read, default=default, metavar=metavar, help=what)
+
+    add_variable(
+        "endpoint",
+        values.addresses,
+        "ADDRESS",
+        "address of the hlorank server, or of replicas with commas between them, of which the "
+        "first that answers is asked (VARIABLE; default: %(default)s)",
+        "127.0.0.1:7070",
     )
-    add(
-        "--ca",
-        type=values.of_variable("HLORANK_CA", values.path),
-        default=os.environ.get("HLORANK_CA") or None,
-        metavar="FILE",
-        help="certificate authorities to trust at https://, in PEM (HLORANK_CA; default: those of "
-        "the system)",
+    add_variable(
+        "ca",
+        values.path,
+        "FILE",
+        "certificate authorities to trust at https://, in PEM (VARIABLE; default: those of the "
+        "system)",
     )
-    add(
-        "--certificate",
-        type=values.of_variable("HLORANK_CERTIFICATE", values.two_paths),
-        default=os.environ.get("HLORANK_CERTIFICATE") or None,
-        metavar="CERTIFICATE,KEY",
-        help="certificate and its key for servers that require one, in PEM (HLORANK_CERTIFICATE)",
+    add_variable(
+        "certificate",
+        values.two_paths,
+        "CERTIFICATE,KEY",
+        "certificate and its key for servers that require one, in PEM (VARIABLE)",
     )
-    add(
-        "--token-file",
-        type=values.of_variable("HLORANK_TOKEN_FILE", values.path),
-        default=os.environ.get("HLORANK_TOKEN_FILE") or None,
-        metavar="FILE",
-        help="file with the token to send with every call (HLORANK_TOKEN_FILE; default: the token "
-        "in HLORANK_TOKEN)",
+    add_variable(
+        "token-file",
+        values.path,
+        "FILE",
+        "file with the token to send with every call (VARIABLE; default: the token in "
+        "HLORANK_TOKEN)",
     )
     add(
         "--model",
