@@ -92,7 +92,7 @@ class Measuring:
         patient = self.budget.patient(protocol, (len(candidates) + 1) * sum(own) / 1e9)
 
         def report(phase: str) -> None:
-            self._progress.phase((part or "") + phase)
+            self._progress.show((part or "") + phase)
 
         outcomes = self._compiler.measure(subject, candidates, patient, seconds, report)
         self.budget.took(len(candidates), self.budget.spent() - begin)
@@ -117,7 +117,7 @@ class Confirmation:
         whole = self._compiler.whole
         # A search that was stopped here has measured the whole program already.
         if not run.of():
-            combined = list(self._compiler.combined(run, self._progress.phase))
+            combined = list(self._compiler.combined(run, self._progress.show))
             self._progress.leave_alone(self._compiler.left_alone())
             if combined:
                 outcomes = self._measuring(whole, combined, "confirming: ")
@@ -145,7 +145,7 @@ class Confirmation:
         row = {"best": run.measurements[best].candidate if best else {}, "noise": noise}
         reason = "" if best else self._compiler.reason()
         self._progress.write(row | ({"reason": reason} if reason else {}))
-        self._progress.phase("")
+        self._progress.show("")
 
     def _finalists(self) -> list[Measurement]:
         """Returns the reference, the default, and the fastest candidates."""

@@ -1,6 +1,7 @@
 """The state of a search, which is read from its results file, and written there as it changes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -256,6 +257,15 @@ Listener = Callable[[Run], None]
 """Called with the state of the run after every change, and in every phase."""
 
 
+@contextmanager
+def _of_this_search(what: str) -> Iterator[None]:
+    """Says what of the results is of another search, which happens if the file was edited."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
+        raise JournalError(f"{what} of the results is not of this search") from error
+
+
 class Progress:
     """Keeps run, journal and display alike; begins with what the journal has of an earlier process.
 
@@ -272,26 +282,15 @@ class Progress:
         self.spent = 0.0
         """Seconds that earlier processes took."""
         for number, row in enumerate(journal.rows, 2):
-            self.spent = max(self.spent, self._add_earlier(number, row))
+            with _of_this_search(f"line {number}"):
+                self.run.add(row)
+                self.spent = max(self.spent, float(row["seconds"]))
         run.earlier = len(run.measurements)
-
-    def _add_earlier(self, number: int, row: dict[str, Any]) -> float:
-        """Adds a row of line ``number``, and returns the seconds until then."""
-        try:
-            self.run.add(row)
-            return float(row["seconds"])
-        # Happens if the file was edited.
-        except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
-            message = f"line {number} of the results does not belong to this search"
-            raise JournalError(message) from error
 
     def read(self, subject: Subject[Any], measurement: Measurement) -> Any:
         """Converts the candidate of an earlier measurement back."""
-        try:
+        with _of_this_search(f"measurement {measurement.number}"):
             return subject.read(measurement.candidate)
-        except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
-            message = f"measurement {measurement.number} of the results is not of this search"
-            raise JournalError(message) from error
 
     def add(
         self,
@@ -320,13 +319,9 @@ class Progress:
         if reasons:
             self.write({"left_alone": dict(reasons)})
 
-    def phase(self, description: str) -> None:
-        """Shows what the search does now."""
-        self.run.phase = description
-        self._listener(self.run)
-
-    def show(self) -> None:
-        """Shows the state."""
+    def show(self, phase: str | None = None) -> None:
+        """Shows the state; ``phase`` is what the search does now, if that changed."""
+        self.run.phase = self.run.phase if phase is None else phase
         self._listener(self.run)
 
 

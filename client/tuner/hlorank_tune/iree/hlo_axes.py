@@ -259,13 +259,10 @@ def _window_text(nest: Nest, image: Spread, windows: Sequence[Axis], node: Node)
         parts["stride"].append(str(stride))
         parts["pad"].append(f"0_{used - extent[axis]}")
         parts["rhs_dilate"].append(str(dilation))
-    kept = {name: values for name, values in parts.items() if set(values) - _usual(name)}
+    # What an attribute may leave out.
+    usual = {"size": "", "stride": "1", "pad": "0_0", "rhs_dilate": "1"}
+    kept = {name: values for name, values in parts.items() if set(values) - {usual[name]}}
     return " ".join(f"{name}={'x'.join(values)}" for name, values in kept.items())
-
-
-def _usual(name: str) -> set[str]:
-    """Returns the values that the attribute leaves out."""
-    return {"pad": {"0_0"}, "size": set()}.get(name, {"1"})
 
 
 def windowed(nest: Nest, value: Spread, initial: Node, computation: str) -> Spread:

@@ -1,11 +1,10 @@
 """The options of ``hlorank-tune xla``."""
 
 import argparse
-import importlib.util
+import runpy
 import sys
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from hlorank import HlorankError
@@ -58,10 +57,10 @@ def compiler_of(given: argparse.Namespace) -> "XlaCompiler":
 
 
 def load(name: str) -> "Program":
-    """Loads the program that the command line names.
+    """Loads the program of a file, or of a name in a script ``FILE.py`` or a module.
 
     Raises:
-        HlorankError: if it does not exist.
+        HlorankError: if it does not exist, or cannot be imported.
     """
     from hlorank_tune.xla.program import Program
 
@@ -70,34 +69,19 @@ def load(name: str) -> "Program":
         if name.endswith(".py"):
             raise HlorankError(f"add the name of the program in the script, as in {name}:NAME")
         return Program.from_file(name)
-    module = load_module(place)
-    found = getattr(module, attribute, None)
-    if not isinstance(found, Program):
-        what = f"a {type(found).__name__}" if found is not None else "not defined"
-        raise HlorankError(f"{name} is {what}, expected a hlorank_tune.xla.Program")
-    return found
-
-
-def load_module(place: str) -> ModuleType:
-    """Imports a script ``FILE.py``, beside which it finds its own modules, or a module by name.
-
-    Raises:
-        HlorankError: if it cannot be imported.
-    """
-    path = Path(place)
     try:
-        if path.suffix != ".py":
-            return import_module(place)
-        specification = importlib.util.spec_from_file_location(path.stem, path)
-        if specification is None or specification.loader is None:
-            raise HlorankError(f"{place} is not a Python file")
-        module = importlib.util.module_from_spec(specification)
-        sys.path.insert(0, str(path.parent))
-        specification.loader.exec_module(module)
-        return module
-    except HlorankError:
-        raise
+        if place.endswith(".py"):
+            # A script finds its own modules beside it.
+            sys.path.insert(0, str(Path(place).parent))
+            names = runpy.run_path(place, run_name=Path(place).stem)
+        else:
+            names = vars(import_module(place))
     # The user's script may raise anything.
     except Exception as error:
         message = f"{place} cannot be imported: {type(error).__name__}: {error}"
         raise HlorankError(message) from error
+    found = names.get(attribute)
+    if not isinstance(found, Program):
+        what = f"a {type(found).__name__}" if found is not None else "not defined"
+        raise HlorankError(f"{name} is {what}, expected a hlorank_tune.xla.Program")
+    return found
