@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """Returns the parser of all commands."""
     examples = [example for name in COMPILERS for example in command_of(name).EXAMPLES]
-    examples.append(("report tuned/a tuned/b", "compare searches in one plot"))
+    examples.append(("report tuned/a tuned/b", "compare searches in one report"))
     lines = [f"  hlorank-tune {what:<38}  {result}" for what, result in examples]
     every = argparse.ArgumentParser(
         prog="hlorank-tune",
@@ -252,8 +252,7 @@ def _tune(given: argparse.Namespace) -> int:
     compiler: Compiler[Any] = command.compiler_of(given)
     if given.replay:
         return _replay(compiler, given.replay)
-    from hlorank_tune.live import ProgressLines
-    from hlorank_tune.report import write_report
+    from hlorank_tune.report import ProgressLines, write_report
     from hlorank_tune.tuning import search
 
     default = compiler.settings

@@ -1,61 +1,65 @@
-"""Reports on runs: tables of candidates, and plots of the best found against measurements."""
+"""What people see of a run: a line for every measurement, and a page of tables."""
 
 import json
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from tabulate import tabulate
 
-from hlorank_tune.live import score_name, score_text
-from hlorank_tune.measure.atomic_files import file_name, write_atomically
+from hlorank_tune.measure.atomic_files import write_atomically
 from hlorank_tune.run import Measurement, Run, duration, read_run
 
 REPORT = "report.md"
 _SHOWN = 10
 _BAR = 20
 """Letters of a bar that is the whole time."""
-_COLOURS = ("#2f6fab", "#c2410c", "#6b7785", "#4d7c0f", "#7e22ce")
-_STYLE = {
-    "axes.grid": True,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlelocation": "left",
-    "font.size": 9,
-    "grid.color": "#e6eaee",
-    "svg.fonttype": "none",
-    "svg.hashsalt": "hlorank",
-}
+
+
+class ProgressLines:
+    """A listener that prints every new measurement.
+
+    A phase has a line if nothing else was printed for ``quiet_seconds``.
+    """
+
+    def __init__(self, version: str = "", quiet_seconds: float = 8.0):
+        """``version`` is the compiler that what is found belongs to, which is said once."""
+        self._quiet = quiet_seconds
+        self._version = version
+        self._begin = self._last = monotonic()
+        self._printed: int | None = None
+
+    def __call__(self, run: Run) -> None:
+        """Shows the state of a run."""
+        if self._printed is None:
+            self._printed = 0
+            if self._version:
+                self._print(f"what is found is for {self._version}")
+            if run.earlier and not run.is_complete:
+                self._print(f"goes on after {run.earlier} measurements")
+        for measurement in run.measurements[self._printed :]:
+            self._print("  ".join(cells(run, measurement)).rstrip())
+        self._printed = len(run.measurements)
+        if run.phase and monotonic() - self._last >= self._quiet:
+            self._print(f"{'...':>6}  {run.phase} ({monotonic() - self._begin:.0f} s)")
+
+    def _print(self, line: str) -> None:
+        print(line, flush=True)
+        self._last = monotonic()
 
 
 def write_report(folders: Sequence[Path], out: Path) -> Path:
-    """Writes ``report.md`` and its plots into ``out``; runs of the same program share a plot.
+    """Writes ``report.md`` into ``out``.
 
     Raises:
         JournalError: if a folder contains no results.
     """
     runs = [read_run(folder)[1] for folder in folders]
-    by_program: dict[str, list[Run]] = defaultdict(list)
-    for run in runs:
-        by_program[run.program].append(run)
     page = ["# Tuning", "", *_summary(runs)]
-    plots: list[str] = []
-    for program, its_runs in by_program.items():
-        stem = file_name(program)
-        alike = sum(file_name(other) == stem for other in list(by_program)[: len(plots)])
-        plots.append(f"{stem}-{alike + 1}.svg" if alike else f"{stem}.svg")
-        searches: dict[str, list[Run]] = defaultdict(list)
-        for run in its_runs:
-            searches[label(run)].append(run)
-        plot_curves(program, searches, out / plots[-1])
-        page += ["", f"## {program}", "", f"![Best found against measurements]({plots[-1]})"]
-        for run in its_runs:
-            page += ["", *_section(run)]
+    for run in runs:
+        page += ["", *_section(run)]
     path = out / REPORT
     write_atomically(path, ("\n".join(page) + "\n").encode())
     return path
@@ -85,7 +89,7 @@ def _failures(measurements: Sequence[Measurement]) -> list[Measurement]:
 
 
 def _section(run: Run) -> list[str]:
-    lines = [f"### {label(run)}", ""]
+    lines = [f"## {run.program}, {label(run)}", ""]
     lines += [f"{run}.", ""] if run.is_complete else []
     lines += _parts(run) if run.subjects else _fastest(run)
     if run.winner and run.winner.candidate:
@@ -179,26 +183,32 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> lis
     ).splitlines()
 
 
-@rc_context(_STYLE)
-def plot_curves(title: str, searches: Mapping[str, Sequence[Run]], path: Path) -> None:
-    """Plots the best time so far against measurements, with one line per kind of search.
+def score_name(run: Run) -> str:
+    """Returns what a score is: a predicted run time if a model predicts seconds."""
+    return "predicted" if any(m.unit == "seconds" for m in run.measurements) else "score"
 
-    Several runs are shown as their median, in a band from the 10th to the 90th percentile.
-    """
-    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
-    axes = figure.subplots()
-    for colour, (name, runs) in zip(_COLOURS * 9, searches.items(), strict=False):
-        curves = [run.curve() for run in runs]
-        length = max(map(len, curves))
-        # Each is extended with its last value: f64 [runs, measurements].
-        curves = np.stack([np.pad(one, (0, length - len(one)), mode="edge") for one in curves])
-        count = np.arange(1, curves.shape[1] + 1)
-        axes.step(count, np.median(curves, 0), where="post", label=name, color=colour)
-        if len(curves) > 1:
-            low, high = np.percentile(curves, [10, 90], axis=0)
-            axes.fill_between(count, low, high, step="post", color=colour, alpha=0.15, lw=0)
-    axes.set(title=title, xlabel="measurements", ylabel="best time / reference")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, format="svg", metadata={"Date": None})
+
+def score_text(measurement: Measurement) -> str:
+    """Formats a score; empty without one."""
+    if measurement.score is None:
+        return ""
+    if measurement.unit == "seconds":
+        return duration(round(1e9 * measurement.score))
+    return f"{measurement.score:.4f}"
+
+
+def cells(run: Run, measurement: Measurement) -> list[str]:
+    """Returns the aligned cells of a measurement's row."""
+    outcome = measurement.outcome
+    ratio = f"{outcome.ratio:.3f}" if np.isfinite(outcome.ratio) else ""
+    return [
+        f"{measurement.number:>6}",
+        f"{outcome.status:<15}",
+        f"{duration(outcome.nanoseconds):>9}",
+        f"{duration(outcome.reference):>9}",
+        f"{ratio:>6}",
+        f"{score_text(measurement):>9}",
+        f"{measurement.seconds:>6.0f} s",
+        *([measurement.subject] if run.subjects else []),
+        outcome.message,
+    ]

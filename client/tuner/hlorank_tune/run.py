@@ -140,28 +140,6 @@ class Run:
         working = [m for m in self.of(subject) if m.outcome.nanoseconds]
         return sorted(working, key=lambda m: (m.outcome.ratio, m.outcome.nanoseconds))
 
-    def curve(self) -> np.ndarray:
-        """Returns the best ratio to the reference so far: f64 [measurements].
-
-        It never exceeds 1, since the reference itself is always available. The ratio of a program
-        of several parts is that of their times, each as often as the program runs it.
-        """
-        parts = self.subjects or [""]
-        weights = {}
-        for part in parts:
-            # The time that the program spends in a part with the reference.
-            times = [m.calls * m.outcome.reference for m in self.of(part) if m.outcome.reference]
-            weights[part] = float(times[0]) if times else 1.0
-        total = sum(weights.values()) or 1.0
-        best = dict.fromkeys(parts, 1.0)
-        curve = [1.0]
-        for measurement in (m for m in self.measurements if m.subject in best):
-            if measurement.candidate:
-                part = measurement.subject
-                best[part] = min(best[part], measurement.outcome.ratio)
-                curve.append(sum(weights[p] / total * best[p] for p in parts))
-        return np.array(curve)
-
     @property
     def confirmed(self) -> dict[int, Outcome]:
         """The minima of all parts of the confirmation, by number."""

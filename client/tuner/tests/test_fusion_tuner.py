@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("jax", reason="jax is not installed")
-pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from programs import hurry, product, short, smoothing
 from programs import tune_fusions as tune
