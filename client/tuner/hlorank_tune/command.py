@@ -1,7 +1,6 @@
 """The command ``hlorank-tune``, and the compilers that it knows."""
 
 import argparse
-import codecs
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -40,19 +39,6 @@ exit codes: 0 the search is complete, 1 it failed, 2 wrong arguments, 130 stoppe
 The same command continues a stopped search; with a larger budget, it continues one that ended, too.
 """
 
-_PLAIN = "hlorank-plain"
-"""How what an encoding lacks is printed."""
-
-
-def _plain(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    letters = error.object[error.start : error.end]
-    return "".join("u" if letter == "µ" else "?" for letter in letters), error.end
-
-
-codecs.register_error(_PLAIN, _plain)
-
 
 def command_of(name: str) -> ModuleType:
     """Returns the module of a compiler."""
@@ -64,17 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # Terminals may lack letters, such as the sign of microseconds, in any line.
-            stream.reconfigure(errors=_PLAIN)
+            stream.reconfigure(errors="replace")
     commands = parser()
     given = commands.parse_args(arguments)
-    if given.command is None:
-        commands.error(f"name what to tune for: {', '.join(COMPILERS)}; or report")
-    is_report = given.command == "report"
-    for name in () if is_report or not given.without_model else ("model", "target"):
-        if getattr(given, name):
+    for name in ("model", "target"):
+        if given.without_model and getattr(given, name):
             commands.error(f"--{name} does not apply with --without-model, which asks no server")
     try:
-        return _report(given) if is_report else _tune(given)
+        return _tune(given)
     except HlorankError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -83,8 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error.filename or 'the system'}: {reason}", file=sys.stderr)
         return 1
     except ModuleNotFoundError as error:
-        extra = "" if is_report else command_of(given.command).EXTRA
-        install = f"install it with pip install 'hlorank-tune{extra}'"
+        install = f"install it with pip install 'hlorank-tune{command_of(given.command).EXTRA}'"
         print(f"error: the package {error.name} is not installed: {install}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -95,7 +77,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """Returns the parser of all commands."""
     examples = [example for name in COMPILERS for example in command_of(name).EXAMPLES]
-    examples.append(("report tuned/a tuned/b", "compare searches in one report"))
     lines = [f"  hlorank-tune {what:<38}  {result}" for what, result in examples]
     every = argparse.ArgumentParser(
         prog="hlorank-tune",
@@ -104,7 +85,9 @@ def parser() -> argparse.ArgumentParser:
         epilog="\n".join([_CODES, "examples:", *lines]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = every.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    commands = every.add_subparsers(
+        dest="command", metavar="COMMAND", title="commands", required=True
+    )
     for name in COMPILERS:
         command = command_of(name)
         one = commands.add_parser(name, help=command.SUMMARY, description=f"{command.SUMMARY}.")
@@ -112,15 +95,6 @@ def parser() -> argparse.ArgumentParser:
         _add_server(one)
         _add_search(one, command.MEASUREMENTS)
         command.add_options(one)
-    summary = "writes one report about the results of several searches"
-    report = commands.add_parser("report", help=summary, description=f"{summary}.")
-    report.add_argument("folders", type=values.path, nargs="+", metavar="FOLDER", help="of results")
-    report.add_argument(
-        "--out",
-        type=values.path,
-        metavar="FOLDER",
-        help="of the report (default: the first folder)",
-    )
     return every
 
 
@@ -275,17 +249,9 @@ def _tune(given: argparse.Namespace) -> int:
             target=given.target,
             listener=ProgressLines(compiler.version()),
         )
-    report = write_report([out], out)
-    for line in (run.kept, f"{run}; {report}", compiler.use(run, out)):
+    for line in (run.kept, f"{run}; {write_report(out)}", compiler.use(run, out)):
         if line:
             print(line)
-    return 0
-
-
-def _report(given: argparse.Namespace) -> int:
-    from hlorank_tune.report import write_report
-
-    print(write_report(given.folders, given.out or given.folders[0]))
     return 0
 
 

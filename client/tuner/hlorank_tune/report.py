@@ -50,38 +50,25 @@ class ProgressLines:
         self._last = monotonic()
 
 
-def write_report(folders: Sequence[Path], out: Path) -> Path:
-    """Writes ``report.md`` into ``out``.
+def write_report(folder: Path) -> Path:
+    """Writes ``report.md`` about the results of a folder into it.
 
     Raises:
-        JournalError: if a folder contains no results.
+        JournalError: if there are no results.
     """
-    runs = [read_run(folder)[1] for folder in folders]
-    page = ["# Tuning", "", *_summary(runs)]
-    for run in runs:
-        page += ["", *_section(run)]
-    path = out / REPORT
+    run = read_run(folder)[1]
+    own = run.confirmed.get(0) or next((m.outcome for m in run.of()), None)
+    times = own, run.default_outcome if run.default else own, run.final
+    row = [str(len(run.measurements)), str(len(_failures(run.measurements)))]
+    row += [f"{run.predictions:,}"]
+    row += [duration(outcome.nanoseconds) if outcome else "" for outcome in times]
+    row += ["not ended" if run.best is None else f"{run.final_ratio:.3f}"]
+    head = ["measured", "failed", "predictions", "reference", "default", "best"]
+    title = f"# {run.program}, {'with' if run.with_model else 'without'} the model"
+    page = [title, "", *table([*head, "best / reference"], [row], words=0), "", *_section(run)]
+    path = folder / REPORT
     write_atomically(path, ("\n".join(page) + "\n").encode())
     return path
-
-
-def label(run: Run) -> str:
-    """Describes how a run searched."""
-    return f"{'with' if run.with_model else 'without'} the model"
-
-
-def _summary(runs: Sequence[Run]) -> list[str]:
-    head = ["program", "search", "measured", "failed", "predictions", "reference", "default"]
-    head += ["best", "best / reference"]
-    rows = []
-    for run in runs:
-        own = run.confirmed.get(0) or next((m.outcome for m in run.of()), None)
-        times = own, run.default_outcome if run.default else own, run.final
-        row = [run.program, label(run), str(len(run.measurements))]
-        row += [str(len(_failures(run.measurements))), f"{run.predictions:,}"]
-        row += [duration(outcome.nanoseconds) if outcome else "" for outcome in times]
-        rows.append([*row, "not ended" if run.best is None else f"{run.final_ratio:.3f}"])
-    return table(head, rows, words=2)
 
 
 def _failures(measurements: Sequence[Measurement]) -> list[Measurement]:
@@ -89,8 +76,7 @@ def _failures(measurements: Sequence[Measurement]) -> list[Measurement]:
 
 
 def _section(run: Run) -> list[str]:
-    lines = [f"## {run.program}, {label(run)}", ""]
-    lines += [f"{run}.", ""] if run.is_complete else []
+    lines = [f"{run}.", ""] if run.is_complete else []
     lines += _parts(run) if run.subjects else _fastest(run)
     if run.winner and run.winner.candidate:
         lines += ["", "The winner:", "", "```json", json.dumps(run.winner.candidate), "```"]

@@ -23,10 +23,10 @@ def tables(page):
 
 def test_a_report_tells_what_was_tried_and_what_failed(tmp_path):
     a = folder(tmp_path / "a", *ROWS[1:], *END)
-    page = write_report([a], a).read_text()
-    assert page.startswith("# Tuning\n")
+    page = write_report(a).read_text()
+    assert page.startswith("# step, with the model\n")
     summary, fastest, failed, errors = tables(page)
-    assert "| step      | with the model |" in summary[2] and "0.750" in summary[2]
+    assert "0.750" in summary[2]
     assert [line.split("|")[1].strip() for line in fastest[2:]] == ["3", "1", "0", "4"]
     assert "compile failed" in failed[2] and "no" in failed[2]
     assert "no server" in errors[2]
@@ -46,7 +46,7 @@ def test_a_report_of_fusions_tells_where_the_time_goes(tmp_path):
         {"candidate": {}, "kernels": []},
     ]
     a = folder(tmp_path / "a", *ROWS[1:], *END, {"kernels": rows}, task="fusion", default=default)
-    page = write_report([a], a).read_text()
+    page = write_report(a).read_text()
     of_default, of_best = tables(page)[2:4]
     cells = [cell.strip() for cell in of_default[2].strip("|").split("|")]
     assert cells == ["add.0 (add)", "███", "0", "12 µs", "15.4%"]
@@ -56,23 +56,15 @@ def test_a_report_of_fusions_tells_where_the_time_goes(tmp_path):
     assert "The winner: a kernel is larger than the model's limit." in page
 
 
-def test_every_run_has_a_section(tmp_path):
-    folders = [
-        folder(tmp_path / "a", *ROWS[1:], *END),
-        folder(tmp_path / "b", *ROWS[1:-1]),
-        folder(tmp_path / "c", *ROWS[1:], program="models/../other step"),
-        folder(tmp_path / "d", with_model=False),
-    ]
-    page = write_report(folders, tmp_path / "out").read_text()
-    headings = [line for line in page.splitlines() if line.startswith("## ")]
-    with_model = ["## step, with the model"] * 2 + ["## models/../other step, with the model"]
-    assert headings == [*with_model, "## step, without the model"]
-    assert page.count("not ended") == 3
+def test_a_search_that_goes_on_has_not_ended(tmp_path):
+    a = folder(tmp_path / "a", *ROWS[1:], with_model=False)
+    page = write_report(a).read_text()
+    assert page.startswith("# step, without the model\n") and "not ended" in page
 
 
 def test_no_results_are_no_report(tmp_path):
     with pytest.raises(JournalError, match="cannot be read"):
-        write_report([tmp_path], tmp_path)
+        write_report(tmp_path)
     assert not (tmp_path / REPORT).exists()
 
 
@@ -114,14 +106,14 @@ def test_hours_are_seconds():
 
 def test_a_search_that_measured_nothing_yet_is_reported_so(tmp_path):
     a = folder(tmp_path / "a", program="<lambda>")
-    assert "The fastest of 0" in write_report([a], a).read_text()
+    assert "The fastest of 0" in write_report(a).read_text()
 
 
 def test_a_report_says_that_nothing_is_faster_and_that_the_server_went_away(tmp_path):
     end = BEST | {"best": {}}
     lost = {"predictions": 0, "error": "no server", "took": 0.1, "seconds": 1.2}
     a = folder(tmp_path / "a", *ROWS[1:], lost, *PARTS, end)
-    page = write_report([a], a).read_text()
+    page = write_report(a).read_text()
     assert "nothing is faster than your program" in page
     assert "the server stopped answering after 192 predictions" in page
 
