@@ -53,13 +53,12 @@ class Sum:
 
 def sums_of(affine_map: Any) -> list[Sum]:
     """Returns the results of an indexing map as sums of loops."""
-    return [_sum(result) for result in affine_map.results]
-
-
-def _sum(expression: Any) -> Sum:
-    terms: dict[int, int] = {}
-    constant = _collect(expression, 1, terms)
-    return Sum(tuple(sorted((d, c) for d, c in terms.items() if c)), constant)
+    found = []
+    for expression in affine_map.results:
+        terms: dict[int, int] = {}
+        constant = _collect(expression, 1, terms)
+        found.append(Sum(tuple(sorted((d, c) for d, c in terms.items() if c)), constant))
+    return found
 
 
 def _collect(expression: Any, factor: int, terms: dict[int, int]) -> int:

@@ -76,7 +76,9 @@ class Loops:
             return Spread(self._node_of(value), ())
         operation = value.owner.operation
         if operation.name == "linalg.index":
-            return self._index(operation.attributes["dim"].value)
+            loop = operation.attributes["dim"].value
+            kind = ("s32", [self._extents[loop]])
+            return Spread(self._write.add("iota", kind, (), ", iota_dimension=0"), (plain(loop),))
         if operation.name == "tensor.extract":
             return self._extracted(operation)
         nodes, axes = joined(self._write, [self._value(o) for o in operation.operands], self._out)
@@ -85,12 +87,6 @@ class Loops:
     def _operand(self, number: int) -> Spread:
         node = self._node_of(self._operation.operands[number])
         return spread_of(self._write, node, self._sums[number], self._extents)
-
-    def _index(self, loop: int) -> Spread:
-        shape = [self._extents[loop]]
-        return Spread(
-            self._write.add("iota", ("s32", shape), (), ", iota_dimension=0"), (plain(loop),)
-        )
 
     def _extracted(self, operation: Any) -> Spread:
         """Reads an array at computed indices: a gather."""
