@@ -425,18 +425,14 @@ def panel_json(panel: Panel, number: int, left: int, top: int) -> dict:
     }
 
 
-def row_json(row: Row, number: int, top: int) -> dict:
-    """Returns the heading of a row in Grafana's format."""
-    place = {"x": 0, "y": top, "w": COLUMNS, "h": 1}
-    return {"id": number, "type": "row", "title": row.title, "gridPos": place, "panels": []}
-
-
 def panels_json(rows: list[Row]) -> list[dict]:
     """Returns every row and panel, from left to right and top to bottom."""
     panels: list[dict] = []
     top = 0
     for row in rows:
-        panels.append(row_json(row, len(panels) + 1, top))
+        place = {"x": 0, "y": top, "w": COLUMNS, "h": 1}
+        heading = {"id": len(panels) + 1, "type": "row", "title": row.title}
+        panels.append(heading | {"gridPos": place, "panels": []})
         top += 1
         for place, panel in enumerate(row.panels):
             line, column = divmod(place, COLUMNS // PANEL_WIDTH)
@@ -464,12 +460,8 @@ def variable(name: str, label: str, metric: str) -> dict:
 
 def dashboard() -> dict:
     """Returns the dashboard in Grafana's format."""
-    datasource = {
-        "name": "datasource",
-        "label": "Prometheus",
-        "type": "datasource",
-        "query": "prometheus",
-    }
+    datasource = {"name": "datasource", "label": "Prometheus", "type": "datasource"}
+    datasource["query"] = "prometheus"
     servers = variable("instance", "Server", 'hlorank_build_info{job="hlorank"}')
     chosen_models = variable("model", "Model", 'hlorank_requests_total{job="hlorank"}')
     rows = [calls(), stages(), reuse(), caches(), models(), quality(), process()]

@@ -21,18 +21,6 @@ SETTINGS = {
         "name": "material",
         # No resource comes from elsewhere.
         "font": False,
-        "palette": [
-            {
-                "media": "(prefers-color-scheme: light)",
-                "scheme": "default",
-                "toggle": {"icon": "material/weather-sunny", "name": "Dark"},
-            },
-            {
-                "media": "(prefers-color-scheme: dark)",
-                "scheme": "slate",
-                "toggle": {"icon": "material/weather-night", "name": "Light"},
-            },
-        ],
         "features": ["navigation.sections", "navigation.footer", "content.code.copy"],
     },
     "use_directory_urls": False,

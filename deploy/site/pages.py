@@ -16,7 +16,8 @@ def contents() -> dict[str, dict[str, str]]:
     sections: dict[str, dict[str, str]] = {}
     for section in INDEX.read_text().split("\n## ")[1:]:
         title, _, rows = section.partition("\n")
-        pages = re.findall(r"^\| \[([^\]]+)\]\(([^)]+)\)", rows, re.MULTILINE)
+        # A line may list two pages, of which the second is named by its link, too.
+        pages = re.findall(r"(?:^\* |, )\[([^\]]+)\]\(([^)]+)\)", rows, re.MULTILINE)
         sections[title] = {name: _path(INDEX.parent / target) for name, target in pages}
     return sections
 

@@ -67,15 +67,12 @@ def _service(service: ServiceDescriptorProto, comments: dict, path: tuple) -> It
     yield comments.get(path, "")
     rows = ["| method | request | answer | |", "| --- | --- | --- | --- |"]
     for number, method in enumerate(service.method):
-        request = _streamed(method.client_streaming) + _type(method.input_type)
-        answer = _streamed(method.server_streaming) + _type(method.output_type)
+        stream = ("", "stream of ")
+        request = stream[method.client_streaming] + _type(method.input_type)
+        answer = stream[method.server_streaming] + _type(method.output_type)
         text = _cell(comments.get((*path, _MEMBER, number), ""))
         rows.append(f"| `{method.name}` | {request} | {answer} | {text} |")
     yield "\n".join(rows)
-
-
-def _streamed(is_stream: bool) -> str:
-    return "stream of " if is_stream else ""
 
 
 def _message(message: DescriptorProto, comments: dict, path: tuple) -> Iterator[str]:
@@ -104,12 +101,9 @@ def _enum(described: EnumDescriptorProto, comments: dict, path: tuple) -> Iterat
 
 
 def _field_type(field: FieldDescriptorProto) -> str:
-    kind = _type(field.type_name) if field.type_name else f"`{_scalar(field)}`"
+    scalar = FieldDescriptorProto.Type.Name(field.type).removeprefix("TYPE_").lower()
+    kind = _type(field.type_name) if field.type_name else f"`{scalar}`"
     return f"list of {kind}" if field.label == FieldDescriptorProto.LABEL_REPEATED else kind
-
-
-def _scalar(field: FieldDescriptorProto) -> str:
-    return FieldDescriptorProto.Type.Name(field.type).removeprefix("TYPE_").lower()
 
 
 def _type(name: str) -> str:

@@ -11,7 +11,6 @@ programs to need.
 """
 
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -69,12 +68,6 @@ def machine(program: Path) -> str:
     """Returns the processor that a program is for, from the head of its file."""
     with program.open("rb") as file:
         return MACHINES[int.from_bytes(file.read(20)[18:], "little")]
-
-
-def strip(program: Path) -> str:
-    """Returns the tool that removes the symbols of a program."""
-    own = machine(program) == platform.machine()
-    return "strip" if own else f"{machine(program)}-linux-gnu-strip"
 
 
 def stage(source: Path, programs: Path, native: Path) -> None:

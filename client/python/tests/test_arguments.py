@@ -189,7 +189,11 @@ def accepts_only_errors_of_the_package(call, what, value):
 
 
 @pytest.mark.parametrize("function", _constructors(), ids=lambda f: f.__qualname__)
-def test_wrong_arguments_of_a_constructor_are_errors_of_the_package(function):
+def test_wrong_arguments_of_a_constructor_are_errors_of_the_package(
+    function, tmp_path, monkeypatch
+):
+    # Some are names of files that ``Space.write`` can write.
+    monkeypatch.chdir(tmp_path)
     right = _constructors()[function]
     for name in parameters_of(function):
         for value in WRONG:

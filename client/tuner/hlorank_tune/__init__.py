@@ -2,7 +2,7 @@
 
 ``hlorank_tune.xla`` and ``hlorank_tune.iree`` are the compilers. What they have in common is here:
 ``compiler.Compiler`` says what a compiler provides, ``search`` tunes with it, ``journal`` keeps
-every measurement, and ``report``, which needs matplotlib, writes a page.
+every measurement, and ``report`` writes a page.
 """
 
 import os

@@ -1,10 +1,9 @@
 """The command ``hlorank-tune``, and the compilers that it knows."""
 
 import argparse
-import codecs
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from importlib import import_module
@@ -32,27 +31,13 @@ COMPILERS = {
 * ``EXAMPLES``, commands with what they do
 * ``EXTRA``, what ``pip install hlorank-tune`` needs in addition, such as ``[iree]`` needs
 * ``add_options(parser)``, which adds the options that other compilers lack
-* ``compiler_of(given)``, which returns the ``Compiler`` of the arguments, and ``settings_of(given,
-  settings)``, which returns the settings with those of these options
+* ``compiler_of(given)``, which returns the ``Compiler`` of the arguments
 """
 
 _CODES = """\
 exit codes: 0 the search is complete, 1 it failed, 2 wrong arguments, 130 stopped by Ctrl-C.
 The same command continues a stopped search; with a larger budget, it continues one that ended, too.
 """
-
-_PLAIN = "hlorank-plain"
-"""How what an encoding lacks is printed."""
-
-
-def _plain(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    letters = error.object[error.start : error.end]
-    return "".join("u" if letter == "µ" else "?" for letter in letters), error.end
-
-
-codecs.register_error(_PLAIN, _plain)
 
 
 def command_of(name: str) -> ModuleType:
@@ -65,17 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # Terminals may lack letters, such as the sign of microseconds, in any line.
-            stream.reconfigure(errors=_PLAIN)
+            stream.reconfigure(errors="replace")
     commands = parser()
     given = commands.parse_args(arguments)
-    if given.command is None:
-        commands.error(f"name what to tune for: {', '.join(COMPILERS)}; or report")
-    is_report = given.command == "report"
-    for name in () if is_report or not given.without_model else ("model", "target"):
-        if getattr(given, name):
+    for name in ("model", "target"):
+        if given.without_model and getattr(given, name):
             commands.error(f"--{name} does not apply with --without-model, which asks no server")
     try:
-        return _report(given) if is_report else _tune(given)
+        return _tune(given)
     except HlorankError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -84,8 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error.filename or 'the system'}: {reason}", file=sys.stderr)
         return 1
     except ModuleNotFoundError as error:
-        extra = "" if is_report else command_of(given.command).EXTRA
-        install = f"install it with pip install 'hlorank-tune{extra}'"
+        install = f"install it with pip install 'hlorank-tune{command_of(given.command).EXTRA}'"
         print(f"error: the package {error.name} is not installed: {install}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -96,7 +77,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """Returns the parser of all commands."""
     examples = [example for name in COMPILERS for example in command_of(name).EXAMPLES]
-    examples.append(("report tuned/a tuned/b", "compare searches in one plot"))
     lines = [f"  hlorank-tune {what:<38}  {result}" for what, result in examples]
     every = argparse.ArgumentParser(
         prog="hlorank-tune",
@@ -105,7 +85,9 @@ def parser() -> argparse.ArgumentParser:
         epilog="\n".join([_CODES, "examples:", *lines]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = every.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    commands = every.add_subparsers(
+        dest="command", metavar="COMMAND", title="commands", required=True
+    )
     for name in COMPILERS:
         command = command_of(name)
         one = commands.add_parser(name, help=command.SUMMARY, description=f"{command.SUMMARY}.")
@@ -113,51 +95,50 @@ def parser() -> argparse.ArgumentParser:
         _add_server(one)
         _add_search(one, command.MEASUREMENTS)
         command.add_options(one)
-    summary = "writes one report about the results of several searches"
-    report = commands.add_parser("report", help=summary, description=f"{summary}.")
-    report.add_argument("folders", type=values.path, nargs="+", metavar="FOLDER", help="of results")
-    report.add_argument(
-        "--out",
-        type=values.path,
-        metavar="FOLDER",
-        help="of the report (default: the first folder)",
-    )
     return every
 
 
 def _add_server(one: argparse.ArgumentParser) -> None:
     """Adds the options of the server, which are those of the program ``hlorank``."""
     add = one.add_argument
-    add(
-        "--endpoint",
-        type=values.of_variable("HLORANK_ENDPOINT", values.addresses),
-        default=os.environ.get("HLORANK_ENDPOINT") or "127.0.0.1:7070",
-        metavar="ADDRESS",
-        help="address of the hlorank server, or of replicas with commas between them, of which the "
-        "first that answers is asked (HLORANK_ENDPOINT; default: %(default)s)",
+
+    def add_variable(
+        flag: str, read: Callable[[str], Any], metavar: str, what: str, default: str | None = None
+    ) -> None:
+        """Adds an option that a variable of the environment may give, unless it is empty."""
+        name = f"HLORANK_{flag.replace('-', '_').upper()}"
+        default = os.environ.get(name) or default
+        read = values.of_variable(name, read)
+        what = what.replace("VARIABLE", name)
+        add(f"--{flag}", type=read, default=default, metavar=metavar, help=what)
+
+    add_variable(
+        "endpoint",
+        values.addresses,
+        "ADDRESS",
+        "address of the hlorank server, or of replicas with commas between them, of which the "
+        "first that answers is asked (VARIABLE; default: %(default)s)",
+        "127.0.0.1:7070",
     )
-    add(
-        "--ca",
-        type=values.of_variable("HLORANK_CA", values.path),
-        default=os.environ.get("HLORANK_CA") or None,
-        metavar="FILE",
-        help="certificate authorities to trust at https://, in PEM (HLORANK_CA; default: those of "
-        "the system)",
+    add_variable(
+        "ca",
+        values.path,
+        "FILE",
+        "certificate authorities to trust at https://, in PEM (VARIABLE; default: those of the "
+        "system)",
     )
-    add(
-        "--certificate",
-        type=values.of_variable("HLORANK_CERTIFICATE", values.two_paths),
-        default=os.environ.get("HLORANK_CERTIFICATE") or None,
-        metavar="CERTIFICATE,KEY",
-        help="certificate and its key for servers that require one, in PEM (HLORANK_CERTIFICATE)",
+    add_variable(
+        "certificate",
+        values.two_paths,
+        "CERTIFICATE,KEY",
+        "certificate and its key for servers that require one, in PEM (VARIABLE)",
     )
-    add(
-        "--token-file",
-        type=values.of_variable("HLORANK_TOKEN_FILE", values.path),
-        default=os.environ.get("HLORANK_TOKEN_FILE") or None,
-        metavar="FILE",
-        help="file with the token to send with every call (HLORANK_TOKEN_FILE; default: the token "
-        "in HLORANK_TOKEN)",
+    add_variable(
+        "token-file",
+        values.path,
+        "FILE",
+        "file with the token to send with every call (VARIABLE; default: the token in "
+        "HLORANK_TOKEN)",
     )
     add(
         "--model",
@@ -193,6 +174,12 @@ def _add_search(one: argparse.ArgumentParser, measurements: str) -> None:
         type=values.minutes,
         metavar="M",
         help="maximum duration in minutes, or with a unit such as 90s or 1.5h, with confirmation",
+    )
+    add(
+        "--predictions",
+        type=values.count,
+        metavar="N",
+        help="candidates that the model ranks before each round of measurements",
     )
     add(
         "--top-k",
@@ -239,27 +226,20 @@ def _tune(given: argparse.Namespace) -> int:
     compiler: Compiler[Any] = command.compiler_of(given)
     if given.replay:
         return _replay(compiler, given.replay)
-    from rich.console import Console
-
-    from hlorank_tune.live import LiveTable
-    from hlorank_tune.report import write_report
+    from hlorank_tune.report import ProgressLines, write_report
     from hlorank_tune.tuning import search
 
     default = compiler.settings
-    common = replace(
+    settings = replace(
         default,
         measurements=given.measurements or default.measurements,
         seconds=None if given.minutes is None else 60 * given.minutes,
+        predictions=given.predictions or default.predictions,
         top_k=given.top_k or default.top_k,
         seed=given.seed,
     )
-    settings = command.settings_of(given, common)
     out = given.out or Path("tuned") / file_name(compiler.program)
-    console = Console()
-    with (
-        LiveTable(console, settings.measurements, version=compiler.version()) as live,
-        nullcontext() if given.without_model else _client(given) as client,
-    ):
+    with nullcontext() if given.without_model else _client(given) as client:
         run = search(
             compiler,
             client,
@@ -267,20 +247,11 @@ def _tune(given: argparse.Namespace) -> int:
             settings,
             model=given.model,
             target=given.target,
-            measure=not getattr(given, "no_measure", False),
-            listener=live,
+            listener=ProgressLines(compiler.version()),
         )
-    report = write_report([out], out)
-    for line in (run.kept, f"{run}; {report}", compiler.use(run, out)):
+    for line in (run.kept, f"{run}; {write_report(out)}", compiler.use(run, out)):
         if line:
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
-    return 0
-
-
-def _report(given: argparse.Namespace) -> int:
-    from hlorank_tune.report import write_report
-
-    print(write_report(given.folders, given.out or given.folders[0]))
+            print(line)
     return 0
 
 

@@ -107,16 +107,6 @@ class Compiler(ABC, Generic[C]):
         """Says why nothing is faster; empty if there is nothing to say beside the times."""
         return ""
 
-    def unmeasured(
-        self, guide: Callable[[Subject[Any]], Predictor[Any]], settings: Settings, report: Report
-    ) -> Any:
-        """Returns the candidate of ``whole`` that the model puts first.
-
-        Raises:
-            NotImplementedError: if the compiler has no use for one that was not measured.
-        """
-        raise NotImplementedError
-
     def explained(
         self, run: Run, guide: Callable[[Subject[Any]], Predictor[Any]]
     ) -> dict[str, Any] | None:

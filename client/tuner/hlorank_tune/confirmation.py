@@ -78,31 +78,23 @@ class Measuring:
         self.budget = budget
         """The time of the search."""
 
-    def search(self, subject: Subject[Any], candidates: Sequence[Any]) -> list[Outcome]:
-        """Measures candidates, which leaves time for the confirmation."""
-        seconds = self.budget.for_search()
-        return self._timed(subject, candidates, self._compiler.search, seconds, "")
-
-    def confirm(self, subject: Subject[Any], candidates: Sequence[Any], part: str) -> list[Outcome]:
-        """Measures candidates longer; ``part`` says which part of the confirmation this is."""
-        seconds = self.budget.left()
-        return self._timed(subject, candidates, self._compiler.confirm, seconds, part)
-
-    def _timed(
-        self,
-        subject: Subject[Any],
-        candidates: Sequence[Any],
-        protocol: Protocol,
-        seconds: float,
-        part: str,
+    def __call__(
+        self, subject: Subject[Any], candidates: Sequence[Any], part: str | None = None
     ) -> list[Outcome]:
-        """Measures candidates in about ``seconds`` at most; ``part`` is for the display."""
+        """Measures candidates, which leaves time for the confirmation.
+
+        ``part`` says which part of the confirmation this is, which measures longer.
+        """
+        seconds = self.budget.for_search() if part is None else self.budget.left()
+        protocol = self._compiler.search if part is None else self._compiler.confirm
         begin = self.budget.spent()
         own = [m.outcome.nanoseconds or 0 for m in self._progress.run.of(subject.name)[:1]]
         patient = self.budget.patient(protocol, (len(candidates) + 1) * sum(own) / 1e9)
-        outcomes = self._compiler.measure(
-            subject, candidates, patient, seconds, lambda phase: self._progress.phase(part + phase)
-        )
+
+        def report(phase: str) -> None:
+            self._progress.show((part or "") + phase)
+
+        outcomes = self._compiler.measure(subject, candidates, patient, seconds, report)
         self.budget.took(len(candidates), self.budget.spent() - begin)
         return outcomes
 
@@ -125,10 +117,10 @@ class Confirmation:
         whole = self._compiler.whole
         # A search that was stopped here has measured the whole program already.
         if not run.of():
-            combined = list(self._compiler.combined(run, self._progress.phase))
+            combined = list(self._compiler.combined(run, self._progress.show))
             self._progress.leave_alone(self._compiler.left_alone())
             if combined:
-                outcomes = self._measuring.confirm(whole, combined, "confirming: ")
+                outcomes = self._measuring(whole, combined, "confirming: ")
                 for candidate, outcome in zip(combined, outcomes, strict=True):
                     self._progress.add(whole, candidate, outcome)
         finalists = self._finalists()
@@ -141,7 +133,7 @@ class Confirmation:
                 begin = self._measuring.budget.spent()
                 part = f"confirming, part {len(run.parts) + 1} of {PARTS}: "
                 candidates = [whole.read(measurement.candidate) for measurement in finalists]
-                outcomes = self._measuring.confirm(whole, candidates, part)
+                outcomes = self._measuring(whole, candidates, part)
                 confirmed = [
                     {"candidate": measurement.candidate, **asdict(outcome)}
                     for measurement, outcome in zip(finalists, outcomes, strict=True)
@@ -153,7 +145,7 @@ class Confirmation:
         row = {"best": run.measurements[best].candidate if best else {}, "noise": noise}
         reason = "" if best else self._compiler.reason()
         self._progress.write(row | ({"reason": reason} if reason else {}))
-        self._progress.phase("")
+        self._progress.show("")
 
     def _finalists(self) -> list[Measurement]:
         """Returns the reference, the default, and the fastest candidates."""

@@ -1,97 +1,74 @@
-"""Reports on runs: tables of candidates, and plots of the best found against measurements."""
+"""What people see of a run: a line for every measurement, and a page of tables."""
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from tabulate import tabulate
 
-from hlorank_tune.live import score_name, score_text
-from hlorank_tune.measure.atomic_files import file_name, write_atomically
+from hlorank_tune.measure.atomic_files import write_atomically
 from hlorank_tune.run import Measurement, Run, duration, read_run
 
 REPORT = "report.md"
 _SHOWN = 10
 _BAR = 20
 """Letters of a bar that is the whole time."""
-_COLOURS = ("#2f6fab", "#c2410c", "#6b7785", "#4d7c0f", "#7e22ce")
-_STYLE = {
-    "axes.grid": True,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlelocation": "left",
-    "font.size": 9,
-    "grid.color": "#e6eaee",
-    "svg.fonttype": "none",
-    "svg.hashsalt": "hlorank",
-}
 
 
-def write_report(folders: Sequence[Path], out: Path) -> Path:
-    """Writes ``report.md`` and its plots into ``out``; runs of the same program share a plot.
+class ProgressLines:
+    """A listener that prints every new measurement.
+
+    A phase has a line if nothing else was printed for ``quiet_seconds``.
+    """
+
+    def __init__(self, version: str = "", quiet_seconds: float = 8.0):
+        """``version`` is the compiler that what is found belongs to, which is said once."""
+        self._quiet = quiet_seconds
+        self._version = version
+        self._begin = self._last = monotonic()
+        self._printed: int | None = None
+
+    def __call__(self, run: Run) -> None:
+        """Shows the state of a run."""
+        if self._printed is None:
+            self._printed = 0
+            if self._version:
+                self._print(f"what is found is for {self._version}")
+            if run.earlier and not run.is_complete:
+                self._print(f"goes on after {run.earlier} measurements")
+        for measurement in run.measurements[self._printed :]:
+            self._print("  ".join(cells(run, measurement)).rstrip())
+        self._printed = len(run.measurements)
+        if run.phase and monotonic() - self._last >= self._quiet:
+            self._print(f"{'...':>6}  {run.phase} ({monotonic() - self._begin:.0f} s)")
+
+    def _print(self, line: str) -> None:
+        print(line, flush=True)
+        self._last = monotonic()
+
+
+def write_report(folder: Path) -> Path:
+    """Writes ``report.md`` about the results of a folder into it.
 
     Raises:
-        JournalError: if a folder contains no results.
+        JournalError: if there are no results.
     """
-    runs = [read_run(folder)[1] for folder in folders]
-    by_program: dict[str, list[Run]] = defaultdict(list)
-    for run in runs:
-        by_program[run.program].append(run)
-    page = ["# Tuning", "", *_summary(runs)]
-    plots = _plots(by_program)
-    for program, its_runs in by_program.items():
-        plot = plots[program]
-        plot_curves(program, _by_label(its_runs), out / plot)
-        page += ["", f"## {program}", "", f"![Best found against measurements]({plot})"]
-        for run in its_runs:
-            page += ["", *_section(run)]
-    path = out / REPORT
+    run = read_run(folder)[1]
+    own = run.confirmed.get(0) or next((m.outcome for m in run.of()), None)
+    times = own, run.default_outcome if run.default else own, run.final
+    row = [str(len(run.measurements)), str(len(_failures(run.measurements)))]
+    row += [f"{run.predictions:,}"]
+    row += [duration(outcome.nanoseconds) if outcome else "" for outcome in times]
+    row += ["not ended" if run.best is None else f"{run.final_ratio:.3f}"]
+    head = ["measured", "failed", "predictions", "reference", "default", "best"]
+    title = f"# {run.program}, {'with' if run.with_model else 'without'} the model"
+    page = [title, "", *table([*head, "best / reference"], [row], words=0), "", *_section(run)]
+    path = folder / REPORT
     write_atomically(path, ("\n".join(page) + "\n").encode())
     return path
-
-
-def _plots(programs: Iterable[str]) -> dict[str, str]:
-    """Returns a file name for each program."""
-    found: dict[str, str] = {}
-    for program in programs:
-        stem = file_name(program)
-        alike = sum(file_name(other) == stem for other in found)
-        found[program] = f"{stem}-{alike + 1}.svg" if alike else f"{stem}.svg"
-    return found
-
-
-def label(run: Run) -> str:
-    """Describes how a run searched."""
-    return f"{'with' if run.with_model else 'without'} the model"
-
-
-def _summary(runs: Sequence[Run]) -> list[str]:
-    head = ["program", "search", "measured", "failed", "predictions", "reference", "default"]
-    head += ["best", "best / reference"]
-    return table(head, [_summary_row(run) for run in runs], words=2)
-
-
-def _summary_row(run: Run) -> list[str]:
-    own = run.confirmed.get(0) or next((m.outcome for m in run.of()), None)
-    default = run.default_outcome if run.default else own
-    is_known = run.best is not None
-    return [
-        run.program,
-        label(run),
-        str(len(run.measurements)),
-        str(len(_failures(run.measurements))),
-        f"{run.predictions:,}",
-        duration(own.nanoseconds) if own else "",
-        duration(default.nanoseconds) if default else "",
-        duration(run.final.nanoseconds) if run.final else "",
-        f"{run.final_ratio:.3f}" if is_known else "not ended",
-    ]
 
 
 def _failures(measurements: Sequence[Measurement]) -> list[Measurement]:
@@ -99,30 +76,42 @@ def _failures(measurements: Sequence[Measurement]) -> list[Measurement]:
 
 
 def _section(run: Run) -> list[str]:
-    lines = [f"### {label(run)}", ""]
-    lines += [f"{run}.", ""] if run.is_complete else []
+    lines = [f"{run}.", ""] if run.is_complete else []
     lines += _parts(run) if run.subjects else _fastest(run)
     if run.winner and run.winner.candidate:
         lines += ["", "The winner:", "", "```json", json.dumps(run.winner.candidate), "```"]
     for explained in run.kernels or ():
         lines += ["", *_kernels(run, explained)]
-    if failures := _failures(run.measurements):
-        rows = [[str(m.number), m.subject, m.outcome.status, m.outcome.message] for m in failures]
-        head = ["number", "part", "", "message"]
-        lines += ["", "Failures:", "", *table(head, rows, words=4)]
-    if run.left_alone:
-        rows = [list(pair) for pair in run.left_alone.items()]
-        lines += ["", "Left as they are:", "", *table(["part", "reason"], rows, words=2)]
-    if run.errors:
-        counted = [[str(run.errors.count(error)), error] for error in dict.fromkeys(run.errors)]
-        lines += ["", "Steps without the model:", "", *table(["times", "error"], counted, words=2)]
+    failures = [
+        [str(m.number), m.subject, m.outcome.status, m.outcome.message]
+        for m in _failures(run.measurements)
+    ]
+    left = [list(pair) for pair in run.left_alone.items()]
+    errors = [[str(run.errors.count(error)), error] for error in dict.fromkeys(run.errors)]
+    for title, head, rows in (
+        ("Failures:", ["number", "part", "", "message"], failures),
+        ("Left as they are:", ["part", "reason"], left),
+        ("Steps without the model:", ["times", "error"], errors),
+    ):
+        if rows:
+            lines += ["", title, "", *table(head, rows, words=len(head))]
     return lines
 
 
 def _fastest(run: Run) -> list[str]:
     """Returns the fastest candidates of the whole program."""
     head = ["number", "time", run.reference, "ratio", score_name(run), "elapsed"]
-    rows = [_measured_row(m) for m in run.fastest()[:_SHOWN]]
+    rows = [
+        [
+            str(m.number),
+            duration(m.outcome.nanoseconds),
+            duration(m.outcome.reference),
+            f"{m.outcome.ratio:.3f}",
+            score_text(m),
+            f"{m.seconds:.0f} s",
+        ]
+        for m in run.fastest()[:_SHOWN]
+    ]
     title = f"The fastest of {len(run.measurements)} as the search measured them:"
     return [title, "", *table(head, rows, words=0)]
 
@@ -130,106 +119,82 @@ def _fastest(run: Run) -> list[str]:
 def _parts(run: Run) -> list[str]:
     """Returns what was found of every part, the longest first."""
     head = ["part", "calls", "reference", "best found", "ratio", "measured", "failed"]
-    rows = [_part_row(run, part) for part in run.subjects]
+    rows = []
+    for part in run.subjects:
+        measured = run.of(part)
+        best = next(iter(run.fastest(part)), None)
+        found = ["", ""]
+        if best:
+            found = [duration(best.outcome.nanoseconds), f"{best.outcome.ratio:.3f}"]
+        row = [part, str(measured[0].calls), duration(measured[0].outcome.reference), *found]
+        rows.append([*row, str(len(measured)), str(len(_failures(measured)))])
     return table(head, rows, words=1)
-
-
-def _part_row(run: Run, part: str) -> list[str]:
-    measured = run.of(part)
-    best = next(iter(run.fastest(part)), None)
-    return [
-        part,
-        str(measured[0].calls),
-        duration(measured[0].outcome.reference),
-        duration(best.outcome.nanoseconds) if best else "",
-        f"{best.outcome.ratio:.3f}" if best else "",
-        str(len(measured)),
-        str(len(_failures(measured))),
-    ]
 
 
 def _kernels(run: Run, explained: Mapping[str, Any]) -> list[str]:
     """Returns where a candidate's time goes: its longest kernels."""
     kernels = explained["kernels"]
-    total = sum(kernel["seconds"] for kernel in kernels)
     is_default = explained["candidate"] == run.default
     what = "The compiler's own fusions" if is_default else "The winner"
     if not kernels:
         return [f"{what}: a kernel is larger than the model's limit."]
-    rows = [_kernel_row(kernel, kernel["seconds"] / total) for kernel in kernels[:_SHOWN]]
-    rest = sum(kernel["seconds"] for kernel in kernels[_SHOWN:])
+    times = [kernel["seconds"] for kernel in kernels]
+    total, rest = sum(times), sum(times[_SHOWN:])
+    rows = [
+        [
+            kernel["name"],
+            "█" * round(_BAR * kernel["seconds"] / total),
+            str(kernel["computed_nodes"]),
+            _predicted(kernel["seconds"]),
+            f"{kernel['seconds'] / total:.1%}",
+        ]
+        for kernel in kernels[:_SHOWN]
+    ]
     others = f", and {len(kernels) - _SHOWN} others with {_predicted(rest)}" if rest else ""
     count = f"{len(kernels)} kernel{'s' * (len(kernels) > 1)}"
     title = f"{what}: {count}, {_predicted(total)} predicted{others}:"
     return [title, "", *table(["writes", "", "computes", "time", "share"], rows, words=2)]
 
 
-def _kernel_row(kernel: Mapping[str, Any], share: float) -> list[str]:
-    bar = "█" * round(_BAR * share)
-    count = kernel["computed_nodes"]
-    return [kernel["name"], bar, str(count), _predicted(kernel["seconds"]), f"{share:.1%}"]
-
-
 def _predicted(seconds: float) -> str:
     return duration(round(1e9 * seconds))
 
 
-def _measured_row(measurement: Measurement) -> list[str]:
-    outcome = measurement.outcome
-    return [
-        str(measurement.number),
-        duration(outcome.nanoseconds),
-        duration(outcome.reference),
-        f"{outcome.ratio:.3f}",
-        score_text(measurement),
-        f"{measurement.seconds:.0f} s",
-    ]
-
-
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> list[str]:
     """Returns the lines of a Markdown table; columns after the first ``words`` are numbers."""
-    cells = [[_cell(text) for text in row] for row in rows]
+    cells = [[" ".join(text.split()).replace("|", "\\|") for text in row] for row in rows]
     sides = ["left"] * words + ["right"] * (len(head) - words)
     return tabulate(
         cells, head, "pipe", disable_numparse=True, colalign=sides[: len(head)]
     ).splitlines()
 
 
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+def score_name(run: Run) -> str:
+    """Returns what a score is: a predicted run time if a model predicts seconds."""
+    return "predicted" if any(m.unit == "seconds" for m in run.measurements) else "score"
 
 
-def _by_label(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    found: dict[str, list[Run]] = defaultdict(list)
-    for run in runs:
-        found[label(run)].append(run)
-    return found
+def score_text(measurement: Measurement) -> str:
+    """Formats a score; empty without one."""
+    if measurement.score is None:
+        return ""
+    if measurement.unit == "seconds":
+        return duration(round(1e9 * measurement.score))
+    return f"{measurement.score:.4f}"
 
 
-@rc_context(_STYLE)
-def plot_curves(title: str, searches: Mapping[str, Sequence[Run]], path: Path) -> None:
-    """Plots the best time so far against measurements, with one line per kind of search.
-
-    Several runs are shown as their median, in a band from the 10th to the 90th percentile.
-    """
-    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
-    axes = figure.subplots()
-    for colour, (name, runs) in zip(_COLOURS * 9, searches.items(), strict=False):
-        curves = longest(runs)
-        count = np.arange(1, curves.shape[1] + 1)
-        axes.step(count, np.median(curves, 0), where="post", label=name, color=colour)
-        if len(curves) > 1:
-            low, high = np.percentile(curves, [10, 90], axis=0)
-            axes.fill_between(count, low, high, step="post", color=colour, alpha=0.15, lw=0)
-    axes.set(title=title, xlabel="measurements", ylabel="best time / reference")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, format="svg", metadata={"Date": None})
-
-
-def longest(runs: Sequence[Run]) -> np.ndarray:
-    """Returns the curves of runs, each extended with its last value: f64 [runs, measurements]."""
-    curves = [run.curve() for run in runs]
-    length = max(map(len, curves))
-    return np.stack([np.pad(curve, (0, length - len(curve)), mode="edge") for curve in curves])
+def cells(run: Run, measurement: Measurement) -> list[str]:
+    """Returns the aligned cells of a measurement's row."""
+    outcome = measurement.outcome
+    ratio = f"{outcome.ratio:.3f}" if np.isfinite(outcome.ratio) else ""
+    return [
+        f"{measurement.number:>6}",
+        f"{outcome.status:<15}",
+        f"{duration(outcome.nanoseconds):>9}",
+        f"{duration(outcome.reference):>9}",
+        f"{ratio:>6}",
+        f"{score_text(measurement):>9}",
+        f"{measurement.seconds:>6.0f} s",
+        *([measurement.subject] if run.subjects else []),
+        outcome.message,
+    ]

@@ -1,6 +1,7 @@
 """The state of a search, which is read from its results file, and written there as it changes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -60,8 +61,6 @@ class Run:
     """Whether the last predictions failed."""
     best: int | None = None
     """Number of the winner, once it is known; 0 if nothing is faster than the reference."""
-    unmeasured: Any = None
-    """The candidate that the model puts first, if nothing is measured."""
     left_alone: dict[str, str] = field(default_factory=dict)
     """What was not tuned, with the reason."""
     reason: str = ""
@@ -83,7 +82,7 @@ class Run:
         self.seconds = row.get("seconds", self.seconds)
         if "run" in row:
             # It goes on with a larger budget, so the result is open again.
-            self.best = self.unmeasured = self.noise = self.kernels = None
+            self.best = self.noise = self.kernels = None
             self.parts, self.left_alone, self.reason = [], {}, ""
         elif "candidate" in row:
             # A compiler with several subjects writes the last two; the others have one, once.
@@ -106,8 +105,6 @@ class Run:
             self.best = self._number(row["best"])
             self.noise = row["noise"]
             self.reason = row.get("reason", "")
-        elif "unmeasured" in row:
-            self.unmeasured = row["unmeasured"]
         elif "left_alone" in row:
             self.left_alone |= row["left_alone"]
         elif "kernels" in row:
@@ -123,7 +120,7 @@ class Run:
     @property
     def is_complete(self) -> bool:
         """Whether the result is known."""
-        return self.best is not None or self.unmeasured is not None
+        return self.best is not None
 
     @property
     def subjects(self) -> list[str]:
@@ -142,28 +139,6 @@ class Run:
         """
         working = [m for m in self.of(subject) if m.outcome.nanoseconds]
         return sorted(working, key=lambda m: (m.outcome.ratio, m.outcome.nanoseconds))
-
-    def curve(self) -> np.ndarray:
-        """Returns the best ratio to the reference so far: f64 [measurements].
-
-        It never exceeds 1, since the reference itself is always available. The ratio of a program
-        of several parts is that of their times, each as often as the program runs it.
-        """
-        parts = self.subjects or [""]
-        weights = {}
-        for part in parts:
-            # The time that the program spends in a part with the reference.
-            times = [m.calls * m.outcome.reference for m in self.of(part) if m.outcome.reference]
-            weights[part] = float(times[0]) if times else 1.0
-        total = sum(weights.values()) or 1.0
-        best = dict.fromkeys(parts, 1.0)
-        curve = [1.0]
-        for measurement in (m for m in self.measurements if m.subject in best):
-            if measurement.candidate:
-                part = measurement.subject
-                best[part] = min(best[part], measurement.outcome.ratio)
-                curve.append(sum(weights[p] / total * best[p] for p in parts))
-        return np.array(curve)
 
     @property
     def confirmed(self) -> dict[int, Outcome]:
@@ -216,8 +191,6 @@ class Run:
     @property
     def verdict(self) -> str:
         """What the run found, as a sentence without a full stop."""
-        if self.unmeasured is not None:
-            return f"the model alone chose {len(self.unmeasured)} candidates, which nobody measured"
         spent = f"after {len(self.measurements)} measurements"
         if self.best is None:
             return f"still searching {spent}"
@@ -262,6 +235,15 @@ Listener = Callable[[Run], None]
 """Called with the state of the run after every change, and in every phase."""
 
 
+@contextmanager
+def _of_this_search(what: str) -> Iterator[None]:
+    """Says what of the results is of another search, which happens if the file was edited."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
+        raise JournalError(f"{what} of the results is not of this search") from error
+
+
 class Progress:
     """Keeps run, journal and display alike; begins with what the journal has of an earlier process.
 
@@ -278,26 +260,15 @@ class Progress:
         self.spent = 0.0
         """Seconds that earlier processes took."""
         for number, row in enumerate(journal.rows, 2):
-            self.spent = max(self.spent, self._add_earlier(number, row))
+            with _of_this_search(f"line {number}"):
+                self.run.add(row)
+                self.spent = max(self.spent, float(row["seconds"]))
         run.earlier = len(run.measurements)
-
-    def _add_earlier(self, number: int, row: dict[str, Any]) -> float:
-        """Adds a row of line ``number``, and returns the seconds until then."""
-        try:
-            self.run.add(row)
-            return float(row["seconds"])
-        # Happens if the file was edited.
-        except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
-            message = f"line {number} of the results does not belong to this search"
-            raise JournalError(message) from error
 
     def read(self, subject: Subject[Any], measurement: Measurement) -> Any:
         """Converts the candidate of an earlier measurement back."""
-        try:
+        with _of_this_search(f"measurement {measurement.number}"):
             return subject.read(measurement.candidate)
-        except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
-            message = f"measurement {measurement.number} of the results is not of this search"
-            raise JournalError(message) from error
 
     def add(
         self,
@@ -326,13 +297,9 @@ class Progress:
         if reasons:
             self.write({"left_alone": dict(reasons)})
 
-    def phase(self, description: str) -> None:
-        """Shows what the search does now."""
-        self.run.phase = description
-        self._listener(self.run)
-
-    def show(self) -> None:
-        """Shows the state."""
+    def show(self, phase: str | None = None) -> None:
+        """Shows the state; ``phase`` is what the search does now, if that changed."""
+        self.run.phase = self.run.phase if phase is None else phase
         self._listener(self.run)
 
 

@@ -79,22 +79,8 @@ class Search:
             Confirmation(self._compiler, self._progress, self._measuring).run()
         return run
 
-    def run_unmeasured(self) -> Run:
-        """Takes what the model puts first, without measuring anything.
-
-        Raises:
-            HlorankError: if the server does not rank the program.
-        """
-        assert self._guide is not None
-        if not self._progress.run.is_complete:
-            chosen = self._compiler.unmeasured(self._guide, self._settings, self._progress.phase)
-            self._progress.leave_alone(self._compiler.left_alone())
-            self._progress.write({"unmeasured": chosen})
-        self._progress.phase("")
-        return self._progress.run
-
     def _search(self) -> None:
-        subjects = list(self._compiler.subjects(self._progress.phase))
+        subjects = list(self._compiler.subjects(self._progress.show))
         for subject in subjects:
             # What was measured before the search was stopped.
             for measurement in self._progress.run.of(subject.name):
@@ -121,7 +107,7 @@ class Search:
         ranked = [subject for subject in subjects if self._predictor(subject) is not None]
         # Measuring takes minutes, so a server that refuses the program is an error before.
         if ranked and self._left(ranked[0]):
-            self._progress.phase("predicting: asks the server for one score")
+            self._progress.show("predicting: asks the server for one score")
             self._predictor(ranked[0]).check()
             for subject in ranked:
                 measured = self._progress.run.of(subject.name)
@@ -207,6 +193,12 @@ class Search:
         found: list[Any] = []
         batch: Sequence[Any] = ()
         asked = 0
+
+        def note(more: dict[str, Any]) -> None:
+            took = round(self._budget.spent() - begin, 3)
+            self._progress.write({"predictions": asked, **more, "took": took})
+            self._progress.show()
+
         try:
             while asked < self._settings.predictions and self._left(subject):
                 batch = strategy.ask()
@@ -214,7 +206,7 @@ class Search:
                     break
                 of = f" of {subject.name}" if subject.name else ""
                 done = f"{asked:,} of {self._settings.predictions:,} done"
-                self._progress.phase(f"predicting{of}: {done}")
+                self._progress.show(f"predicting{of}: {done}")
                 scores = predictor.scores(batch, max(1.0, self._budget.for_search()))
                 strategy.update(batch, scores)
                 asked += len(batch)
@@ -223,7 +215,7 @@ class Search:
             seconds = max(1.0, self._budget.for_search())
             chosen = predictor.choose(self._new(subject, found), count, seconds)
         except HlorankError as error:
-            self._note({"predictions": asked, "error": str(error)}, begin)
+            note({"error": str(error)})
             # Continues with the candidates that the model should have scored.
             new = self._new(subject, batch)
             for _ in range(_FRUITLESS_STEPS):
@@ -232,7 +224,7 @@ class Search:
                 batch = strategy.ask()
                 new = self._new(subject, batch)
             return Chosen(new[:count], [None] * len(new[:count]), None)
-        self._note({"predictions": asked}, begin)
+        note({})
         return chosen
 
     def _new(self, subject: Subject[Any], candidates: Sequence[Any]) -> list[Any]:
@@ -256,11 +248,6 @@ class Search:
         left = self._settings.measurements - self._counted(subject)
         return self._budget.fits(max(0, left))
 
-    def _note(self, row: dict[str, Any], begin: float) -> None:
-        """Writes a row about predictions."""
-        self._progress.write(row | {"took": round(self._budget.spent() - begin, 3)})
-        self._progress.show()
-
     def _measure(
         self,
         subject: Subject[Any],
@@ -271,7 +258,7 @@ class Search:
         """Measures new candidates, and passes the outcomes on to the server."""
         if not len(candidates):
             return
-        outcomes = self._measuring.search(subject, candidates)
+        outcomes = self._measuring(subject, candidates)
         scored = scores or [None] * len(candidates)
         for candidate, outcome, score in zip(candidates, outcomes, scored, strict=True):
             self._known[self._key(subject, candidate)] = outcome

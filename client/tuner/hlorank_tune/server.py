@@ -3,7 +3,6 @@
 import platform
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -108,33 +107,20 @@ class Chosen(NamedTuple):
     """``seconds``, or None if scores only order candidates."""
 
 
-@dataclass(frozen=True)
-class Server:
-    """The server that a search asks."""
-
-    client: Client
-    kept: Kept
-    """What the server keeps of the measurements."""
-    model: str | None = None
-    """For example ``layout-xla-cpu@3``; None for the default of the task."""
-    seed: int = 0
-    """Of random suggestions."""
-
-
 class Predictor(Generic[C]):
     """Predicts candidates with the model of a server, which learns from what was measured."""
 
-    def __init__(self, server: Server, subject: Subject[C]):
+    def __init__(
+        self, client: Client, kept: Kept, model: str | None, seed: int, subject: Subject[C]
+    ):
+        """``kept`` is what the server keeps of the measurements, and ``model`` the one that ranks;
+        None for the default of the task. ``seed`` is that of random suggestions."""
         assert subject.graph is not None
-        self._server = server
+        self._client = client
+        self._model = model
         self._subject = subject
         self._experience: Experience[C] = Experience(
-            server.client,
-            subject.graph,
-            subject.configurations,
-            server.kept,
-            server.model,
-            server.seed,
+            client, subject.graph, subject.configurations, kept, model, seed
         )
 
     def check(self) -> None:
@@ -204,10 +190,10 @@ class Predictor(Generic[C]):
             HlorankError: if the call fails.
         """
         assert self._subject.graph is not None
-        ranking = self._server.client.rank(
+        ranking = self._client.rank(
             self._subject.graph,
             self._subject.configurations(candidates),
-            model=self._server.model,
+            model=self._model,
             explain_top=len(candidates),
             timeout=TIMEOUT,
         )

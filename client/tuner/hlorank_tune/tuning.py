@@ -14,7 +14,7 @@ from hlorank_tune.compiler import Compiler
 from hlorank_tune.journal import Journal, JournalError
 from hlorank_tune.run import Listener, Run, read_run
 from hlorank_tune.search import Search
-from hlorank_tune.server import Predictor, Server, connected, processor
+from hlorank_tune.server import Predictor, connected, processor
 from hlorank_tune.subject import Outcome, Settings
 
 
@@ -26,7 +26,6 @@ def search(
     *,
     model: str | None = None,
     target: str | None = None,
-    measure: bool = True,
     listener: Listener = lambda _: None,
 ) -> Run:
     """Searches for a faster configuration of a compiler's program, and writes it into ``out``.
@@ -41,7 +40,6 @@ def search(
         model: For example ``layout-xla-cpu@3``; None for the compiler's, or the server's default.
         target: The name of hardware, compiler and flags under which the server keeps what is
             measured, and learns from it in later searches; None for ``compiler.target()``.
-        measure: Whether to measure; without it, the model alone decides.
         listener: Called with the state of the run after every change, and in every phase.
 
     Raises:
@@ -55,9 +53,8 @@ def search(
         model_reference(model)
     settings = replace(settings or compiler.settings, with_model=server is not None)
     folder = Path(out)
-    head = describe(compiler, settings, model) | ({} if measure else {"measure": False})
     with (
-        closing(Journal(folder, head)) as journal,
+        closing(Journal(folder, describe(compiler, settings, model))) as journal,
         compiler,
         connected(server) as client,
     ):
@@ -65,13 +62,8 @@ def search(
         compiler.open(folder)
         kept = Kept(target or compiler.target())
         # What is learned of a subject stays with it.
-        guide = (
-            cache(partial(Predictor, Server(client, kept, model, settings.seed)))
-            if client
-            else None
-        )
-        searching = Search(compiler, guide, settings, journal, listener)
-        run = searching.run() if measure else searching.run_unmeasured()
+        guide = cache(partial(Predictor, client, kept, model, settings.seed)) if client else None
+        run = Search(compiler, guide, settings, journal, listener).run()
         run.kept = str(kept)
         if guide and run.best is not None and run.kernels is None:
             row = compiler.explained(run, guide)

@@ -61,7 +61,6 @@ def test_a_search_that_goes_on_tells_what_it_found_so_far(tmp_path):
     found = run(tmp_path, *ROWS)
     assert [m.number for m in found.measurements] == [0, 1, 2, 3, 4]
     assert [m.number for m in found.fastest()] == [3, 1, 0, 4]
-    assert found.curve().tolist() == [1.0, 0.8, 0.8, 0.7, 0.7]
     assert (found.predictions, found.errors) == (192, ["no server"])
     assert found.measurements[1].score == -1.5 and found.measurements[3].score is None
     assert np.isinf(found.measurements[2].outcome.ratio)

@@ -29,7 +29,9 @@ def host_and_port(address: str) -> str:
     given = _text(address)
     native, _, follows = given.partition(":")
     if native.lower() in _NATIVE and not _is_port(follows):
-        return _native(given)
+        if not follows.strip("/"):
+            raise _wrong(given, "nothing follows the scheme")
+        return given
     scheme, separator, rest = given.partition("://")
     if separator and scheme.lower() not in ("http", "https"):
         raise _wrong(given, "only http:// and https:// are supported")
@@ -44,12 +46,6 @@ def _text(address: object) -> str:
         raise ArgumentError(f"the address is empty, expected HOST:PORT, {_EXAMPLE}")
     if any(letter.isspace() or not letter.isprintable() for letter in address):
         raise ArgumentError(f"cannot connect to {address!r}: it contains white space, {_EXAMPLE}")
-    return address
-
-
-def _native(address: str) -> str:
-    if not address.partition(":")[2].strip("/"):
-        raise _wrong(address, "nothing follows the scheme")
     return address
 
 
@@ -135,7 +131,7 @@ def authorities() -> bytes | None:
     return b"\n".join(file_content(each, "SSL_CERT_FILE") for each in files) or None
 
 
-def authorization(token: str | None) -> tuple[tuple[str, str], ...]:
+def authorization(token: object) -> tuple[tuple[str, str], ...]:
     """Returns the header with a token, without the white space around it; none for None.
 
     Files, variables and secrets hold a token with the end of its line. The message of an error
@@ -146,12 +142,6 @@ def authorization(token: str | None) -> tuple[tuple[str, str], ...]:
     """
     if token is None:
         return ()
-    return (("authorization", f"Bearer {_checked_token(token)}"),)
-
-
-def _checked_token(token: object) -> str:
-    if isinstance(token, bytes | bytearray):
-        raise ArgumentError("the token is bytes, expected text: pass token.decode()")
     if not isinstance(token, str):
         raise ArgumentError(f"the token is a {type(token).__name__}, expected text or None")
     stripped = token.strip()
@@ -163,4 +153,4 @@ def _checked_token(token: object) -> str:
                 f"the token cannot be sent: its character {place + 1} is {letter!r}, expected one "
                 "line of printable ASCII characters"
             )
-    return stripped
+    return (("authorization", f"Bearer {stripped}"),)

@@ -53,25 +53,14 @@ _SITUATIONS = (
         error=HandshakeError,
     ),
     Situation(
-        "certificate has expired",
-        "the certificate of the server at {address} has expired: renew it at the server",
-        error=HandshakeError,
-    ),
-    Situation(
-        "certificate is not yet valid",
-        "the certificate of the server at {address} is not valid yet: compare the clocks of both "
-        "machines",
-        error=HandshakeError,
-    ),
-    Situation(
         "Hostname Verification",
         "the certificate of the server at {address} is for another host: connect to a name that "
         "the certificate has",
         error=HandshakeError,
     ),
     Situation(
-        "CERTIFICATE_VERIFY_FAILED",
-        "the certificate of the server at {address} is not trusted; give its authority with "
+        "CERTIFICATE_VERIFY_FAILED: ([a-z ]+)",
+        "the certificate of the server at {address} is not trusted ({0}); give its authority with "
         "credentials=grpc.ssl_channel_credentials(AUTHORITY), or with --ca FILE to a command",
         error=HandshakeError,
     ),

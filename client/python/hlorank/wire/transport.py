@@ -74,6 +74,12 @@ class Channel:
     headers: Metadata
     """Sent with every call."""
 
+    def opened(self, grpc_: Any) -> Any:
+        """Opens the channel with ``grpc`` or ``grpc.aio``."""
+        if self.credentials is None:
+            return grpc_.insecure_channel(self.address, self.options)
+        return grpc_.secure_channel(self.address, self.credentials, self.options)
+
     def refused(self, error: Any) -> HlorankError:
         """Converts an error of gRPC on this channel."""
         return refused(error, self.address, self.credentials is not None)
@@ -119,12 +125,7 @@ class SyncTransport:
         self._process = os.getpid()
         self._is_closed = False
         self._calls: dict[str, Invoke] = {}
-        if channel.credentials is None:
-            self._opened = grpc.insecure_channel(channel.address, channel.options)
-        else:
-            self._opened = grpc.secure_channel(
-                channel.address, channel.credentials, channel.options
-            )
+        self._opened: grpc.Channel = channel.opened(grpc)
 
     def call(
         self, method: Method[Response], message: bytes, metadata: Metadata, timeout: float | None
@@ -285,18 +286,12 @@ class AsyncTransport:
         """Returns the call of a method in the running event loop, for which it opens a channel."""
         loop = asyncio.get_running_loop()
         if loop not in self._loops:
-            self._loops[loop] = self._open(), {}
+            self._loops[loop] = self._channel.opened(grpc.aio), {}
         channel, calls = self._loops[loop]
         # A call of grpc.aio belongs to its channel, and so to the loop.
         if method.name not in calls:
             calls[method.name] = channel.unary_unary(method.path, None, method.response.FromString)
         return calls[method.name]
-
-    def _open(self) -> grpc.aio.Channel:
-        to = self._channel
-        if to.credentials is None:
-            return grpc.aio.insecure_channel(to.address, to.options)
-        return grpc.aio.secure_channel(to.address, to.credentials, to.options)
 
     async def open(
         self, method: Method[Response], metadata: Metadata, timeout: float | None

@@ -281,8 +281,10 @@ def _result_dimensions(
             shape = list(stores.pop(0).operands[0].type.shape) if stores else []
             stored = operation.operands[0]
             found = stored in known and _reshaped(_dimensions(stored, known[stored]), shape)
+            # No loop of the root's output may be lost; loops of one step do not count.
+            is_whole = found and {d.loop for d in own if d.extent > 1} <= {d.loop for d in found}
             if found:
-                return found if _follows(found, own) else own
+                return found if is_whole else own
         elif operation != root:
             known.update(_results(operation, known))
     return own
@@ -290,11 +292,6 @@ def _result_dimensions(
 
 def _block(function: Any) -> Iterator[Any]:
     return (operation.operation for operation in function.regions[0].blocks[0].operations)
-
-
-def _follows(found: Sequence[Dimension], own: Sequence[Dimension]) -> bool:
-    """Returns whether no loop of the root's output is lost; loops of one step do not count."""
-    return {d.loop for d in own if d.extent > 1} <= {d.loop for d in found}
 
 
 def _dimensions(value: Any, loops: _Loops) -> tuple[Dimension, ...]:

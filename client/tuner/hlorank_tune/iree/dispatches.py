@@ -10,7 +10,6 @@ from hlorank import Configurations, Graph, Tiles
 from hlorank_tune.iree.dispatch import Dispatch, function_of
 from hlorank_tune.iree.hlo_text import UnsupportedDispatch
 from hlorank_tune.iree.tiles import TileSizes, TileSpace
-from hlorank_tune.measure.schema import Tile
 from hlorank_tune.subject import InOrder, Settings, Subject
 
 _SIZES = ("distribution", "vector", "reduction")
@@ -30,47 +29,32 @@ class TunedDispatch(Subject[TileSizes | None]):
         # Alone at the root, the compiler's own sizes are another program than its choice.
         self.default = self.space.default
         self.calls = dispatch.calls
-        self.unranked = ""
-        """Why no model ranks it; empty if one does."""
-        self.graph = self._graph()
-
-    def _graph(self) -> Graph | None:
         from hlorank_tune.iree.hlo import kernel_hlo
 
         try:
-            with function_of(self.dispatch.source) as function:
-                text = kernel_hlo(function, self.dispatch.name)
-        except UnsupportedDispatch as error:
-            self.unranked = str(error)
-            return None
-        return Graph.from_hlo_text(text, task="tile")
+            with function_of(dispatch.source) as function:
+                text = kernel_hlo(function, dispatch.name)
+            self.graph = Graph.from_hlo_text(text, task="tile")
+        except UnsupportedDispatch:
+            self.graph = None
 
     def strategy(
         self, settings: Settings, random: np.random.Generator, batch: int, steps: int, start: list
     ) -> InOrder[TileSizes]:
-        """Returns a strategy that begins near the fastest tiles of ``start``."""
+        """Returns a strategy that begins near the fastest tiles of ``start``, with half of all."""
         fastest = [tile for tile in start if tile is not None]
-        return InOrder(self.drawn(random, settings.predictions, fastest), batch)
-
-    def drawn(
-        self, random: np.random.Generator, count: int, fastest: Sequence[TileSizes]
-    ) -> list[TileSizes]:
-        """Draws tiles, half of them near the fastest ones if there are any."""
+        count = settings.predictions
         near = self.space.neighbours(random, fastest, count // 2) if fastest else []
-        return [*near, *self.space.draw(random, count - len(near))]
+        return InOrder([*near, *self.space.draw(random, count - len(near))], batch)
 
     def configurations(self, candidates: Sequence[TileSizes | None]) -> Configurations:
         """Converts tiles to what the model ranks."""
-        bounds = [self.bounds(tile) for tile in candidates if tile is not None]
+        bounds = [self.space.tile(tile) for tile in candidates if tile is not None]
         return Tiles(
             kernel_bounds=[tile.reduction for tile in bounds],
             output_bounds=[tile.output for tile in bounds],
             input_bounds=[tile.input for tile in bounds],
         )
-
-    def bounds(self, tile: TileSizes) -> Tile:
-        """Returns the bounds of a tile as the model sees them."""
-        return self.space.tile(tile)
 
     def is_ranked(self, candidate: TileSizes | None) -> bool:
         """Returns False for the compiler's choice, which is another program than any tile."""
@@ -78,7 +62,7 @@ class TunedDispatch(Subject[TileSizes | None]):
 
     def key(self, candidate: TileSizes | None) -> Hashable:
         """Returns the bounds: tiles with the same bounds are one to the model."""
-        return None if candidate is None else self.bounds(candidate)
+        return None if candidate is None else self.space.tile(candidate)
 
     def written(self, candidate: TileSizes | None) -> dict[str, Any]:
         """Returns the sizes of each level of loops."""

@@ -53,13 +53,12 @@ class Sum:
 
 def sums_of(affine_map: Any) -> list[Sum]:
     """Returns the results of an indexing map as sums of loops."""
-    return [_sum(result) for result in affine_map.results]
-
-
-def _sum(expression: Any) -> Sum:
-    terms: dict[int, int] = {}
-    constant = _collect(expression, 1, terms)
-    return Sum(tuple(sorted((d, c) for d, c in terms.items() if c)), constant)
+    found = []
+    for expression in affine_map.results:
+        terms: dict[int, int] = {}
+        constant = _collect(expression, 1, terms)
+        found.append(Sum(tuple(sorted((d, c) for d, c in terms.items() if c)), constant))
+    return found
 
 
 def _collect(expression: Any, factor: int, terms: dict[int, int]) -> int:
@@ -259,13 +258,10 @@ def _window_text(nest: Nest, image: Spread, windows: Sequence[Axis], node: Node)
         parts["stride"].append(str(stride))
         parts["pad"].append(f"0_{used - extent[axis]}")
         parts["rhs_dilate"].append(str(dilation))
-    kept = {name: values for name, values in parts.items() if set(values) - _usual(name)}
+    # What an attribute may leave out.
+    usual = {"size": "", "stride": "1", "pad": "0_0", "rhs_dilate": "1"}
+    kept = {name: values for name, values in parts.items() if set(values) - {usual[name]}}
     return " ".join(f"{name}={'x'.join(values)}" for name, values in kept.items())
-
-
-def _usual(name: str) -> set[str]:
-    """Returns the values that the attribute leaves out."""
-    return {"pad": {"0_0"}, "size": set()}.get(name, {"1"})
 
 
 def windowed(nest: Nest, value: Spread, initial: Node, computation: str) -> Spread:

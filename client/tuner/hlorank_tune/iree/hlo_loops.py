@@ -76,7 +76,9 @@ class Loops:
             return Spread(self._node_of(value), ())
         operation = value.owner.operation
         if operation.name == "linalg.index":
-            return self._index(operation.attributes["dim"].value)
+            loop = operation.attributes["dim"].value
+            kind = ("s32", [self._extents[loop]])
+            return Spread(self._write.add("iota", kind, (), ", iota_dimension=0"), (plain(loop),))
         if operation.name == "tensor.extract":
             return self._extracted(operation)
         nodes, axes = joined(self._write, [self._value(o) for o in operation.operands], self._out)
@@ -86,45 +88,31 @@ class Loops:
         node = self._node_of(self._operation.operands[number])
         return spread_of(self._write, node, self._sums[number], self._extents)
 
-    def _index(self, loop: int) -> Spread:
-        shape = [self._extents[loop]]
-        return Spread(
-            self._write.add("iota", ("s32", shape), (), ", iota_dimension=0"), (plain(loop),)
-        )
-
     def _extracted(self, operation: Any) -> Spread:
         """Reads an array at computed indices: a gather."""
         table = self._node_of(operation.operands[0])
         indices = [self._value(index) for index in list(operation.operands)[1:]]
-        whole = [self._is_whole(v, n) for v, n in zip(indices, table.shape, strict=True)]
+        whole = [
+            value.node.opcode == "iota" and value.node.shape == (size,) and len(value.axes) == 1
+            for value, size in zip(indices, table.shape, strict=True)
+        ]
         started = [i for i, all_ in enumerate(whole) if not all_]
-        kept = [i for i, all_ in enumerate(whole) if all_]
+        kept = [indices[i].axes[0] for i, all_ in enumerate(whole) if all_]
         if not started:
-            axes = tuple(value.axes[0] for value in indices)
-            return Spread(table, axes)
-        nodes, axes = joined(self._write, [indices[i] for i in started], self._out)
-        if set(axes) & {indices[i].axes[0] for i in kept}:
+            return Spread(table, tuple(kept))
+        starts, axes = joined(self._write, [indices[i] for i in started], self._out)
+        if set(axes) & set(kept):
             raise UnsupportedDispatch(operation.name, "the indices are not independent")
-        return self._gather(table, nodes, (axes, [(i, indices[i].axes[0]) for i in kept], started))
-
-    def _is_whole(self, index: Spread, size: int) -> bool:
-        return index.node.opcode == "iota" and index.node.shape == (size,) and len(index.axes) == 1
-
-    def _gather(self, table: Node, starts: list[Node], places: tuple) -> Spread:
-        axes, kept, started = places
-        shape = starts[0].shape
+        start, shape = starts[0], starts[0].shape
         if len(starts) > 1:
-            columns = [self._write.reshape(start, (*shape, 1)) for start in starts]
+            columns = [self._write.reshape(one, (*shape, 1)) for one in starts]
             text = f", dimensions={{{len(shape)}}}"
             start = self._write.add("concatenate", ("s32", (*shape, len(starts))), columns, text)
-        else:
-            start = starts[0]
-        vector = len(shape)
-        result = (*axes, *(axis for _, axis in kept))
+        result = (*axes, *kept)
         sizes = [1 if i in started else n for i, n in enumerate(table.shape)]
         text = f", offset_dims={braces(range(len(axes), len(result)))}"
         text += f", collapsed_slice_dims={braces(started)}, start_index_map={braces(started)}"
-        text += f", index_vector_dim={vector}, slice_sizes={braces(sizes)}"
+        text += f", index_vector_dim={len(shape)}, slice_sizes={braces(sizes)}"
         kind = (table.element, self._nest.shape(result))
         return Spread(self._write.add("gather", kind, [table, start], text), result)
 
@@ -152,7 +140,17 @@ class Loops:
         initial = self._operand(self._inputs + result)
         value = self._product(added, element) if opcode == "add" else None
         if value is None:
-            value = self._folded(self._value(added), (opcode, element, start))
+            value = self._complete(self._value(added))
+            zero = self._write.constant(element, start)
+            computation = reducer(self._write, opcode, element)
+            if any(len(axis) > 1 for axis in value.axes):
+                value = windowed(self._nest, value, zero, computation)
+            else:
+                kept = tuple(axis for axis in value.axes if axis in self._out)
+                dimensions = self._reduced_dimensions(value.axes)
+                text = f", dimensions={dimensions}, to_apply={computation}"
+                kind = (element, self._nest.shape(kept))
+                value = Spread(self._write.add("reduce", kind, [value.node, zero], text), kept)
         if _constant(initial.node) == literal(element, start):
             return value
         nodes, axes = joined(self._write, [value, initial], self._out)
@@ -165,32 +163,20 @@ class Loops:
             return None
         if operation.operands[0] == operation.operands[1]:
             return None
-        left, right = (self._value(self._narrow(factor)) for factor in operation.operands)
+        # Factors before they are widened, which products do themselves.
+        narrow = [
+            factor.owner.operation.operands[0]
+            if factor in self._inside and factor.owner.operation.name in _WIDENING
+            else factor
+            for factor in operation.operands
+        ]
+        left, right = map(self._value, narrow)
         if left.node.element != right.node.element:
-            left, right = (self._value(factor) for factor in operation.operands)
+            left, right = map(self._value, operation.operands)
         return product(self._nest, (left, right), element)
 
-    def _narrow(self, factor: Any) -> Any:
-        """Returns a factor before it is widened, which products do themselves."""
-        if factor not in self._inside:
-            return factor
-        operation = factor.owner.operation
-        return operation.operands[0] if operation.name in _WIDENING else factor
-
-    def _folded(self, value: Spread, how: tuple[str, str, float]) -> Spread:
-        opcode, element, start = how
-        initial = self._write.constant(element, start)
-        computation = reducer(self._write, opcode, element)
-        value = self._complete(value)
-        if any(len(axis) > 1 for axis in value.axes):
-            return windowed(self._nest, value, initial, computation)
-        kept = tuple(axis for axis in value.axes if axis in self._out)
-        text = f", dimensions={braces(self._reduced_dimensions(value))}, to_apply={computation}"
-        result = (element, self._nest.shape(kept))
-        return Spread(self._write.add("reduce", result, [value.node, initial], text), kept)
-
-    def _reduced_dimensions(self, value: Spread) -> list[int]:
-        return [i for i, axis in enumerate(value.axes) if axis not in self._out]
+    def _reduced_dimensions(self, axes: Sequence[Axis]) -> str:
+        return braces(i for i, axis in enumerate(axes) if axis not in self._out)
 
     def _complete(self, value: Spread) -> Spread:
         """Repeats a value along the reduced loops that it does not depend on."""
@@ -212,19 +198,19 @@ class Loops:
                 "linalg.generic", "the reduction of several values is too general"
             )
         nodes, axes = joined(self._write, [self._value(v) for v in added], self._out)
-        initial = [self._scalar(self._operand(self._inputs + i).node) for i in range(len(added))]
-        value = Spread(nodes[0], axes)
+        initial = [self._operand(self._inputs + i).node for i in range(len(added))]
+        initial = [
+            node.operands[0] if node.opcode == "broadcast" and _constant(node) else node
+            for node in initial
+        ]
         kept = tuple(axis for axis in axes if axis in self._out)
         shape = self._nest.shape(kept)
         kinds = [(node.element, shape) for node in nodes]
-        text = f", dimensions={braces(self._reduced_dimensions(value))}"
+        text = f", dimensions={self._reduced_dimensions(axes)}"
         text += f", to_apply={self._combiner(added)}"
         result = self._write.several("reduce", kinds, [*nodes, *initial], text)
         elements = [self._write.element(result, i, kind) for i, kind in enumerate(kinds)]
         return [self._stored(Spread(node, kept), i) for i, node in enumerate(elements)]
-
-    def _scalar(self, node: Node) -> Node:
-        return node.operands[0] if node.opcode == "broadcast" and _constant(node) else node
 
     def _added(self) -> list[Any]:
         """Returns the scalars that enter the accumulators, in the order of the accumulators."""

@@ -19,26 +19,6 @@ _TYPES |= {f"{sign}i{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits i
 _FUNCTION = re.compile(r"\bfunc (?:public )?@([\w$.]+)\((.*?)\)\s*(?:->|attributes|\{)", re.S)
 """A function, with its arguments."""
 _TYPE_OF = re.compile(r"%\w+: (.+?)(?=, %|$)", re.S)
-_OTHER_DIALECTS = (
-    (
-        "!torch.",
-        "a type of PyTorch's dialect, as in imports of PyTorch and ONNX for IREE",
-        "lower the program with torch-mlir-opt --torch-backend-to-stablehlo-backend-pipeline, or "
-        "export it with torch-xla",
-    ),
-    (
-        "!hal.",
-        "a type of IREE's own dialect, as in programs that IREE has imported",
-        "give the file that was imported",
-    ),
-    (
-        "!tf",
-        "a type of TensorFlow's dialect",
-        "export the program with experimental_get_compiler_ir(...)(stage='stablehlo') of a "
-        "tf.function(jit_compile=True)",
-    ),
-)
-"""What types begin with, what they are, and what to do with a program that has them."""
 _BYTECODE = b"ML\xefR"
 """Begins a module that MLIR wrote as bytecode."""
 
@@ -83,8 +63,12 @@ class StablehloProgram:
             GraphFileError: if the function ``main`` is missing, or takes something else than
                 arrays of fixed shapes.
         """
-        text = _text_of(path, file_content(path, "program"))
-        _check_dialect(path, text)
+        content = file_content(path, "program")
+        if content.startswith(_BYTECODE):
+            raise GraphFileError(
+                f"{path}: is MLIR bytecode, expected text: save str(lowered.compiler_ir())"
+            )
+        text = decoded(content, path, GraphFileError)
         functions = dict(_FUNCTION.findall(text))
         if "main" not in functions:
             others = list(functions)
@@ -100,35 +84,12 @@ class StablehloProgram:
         return cls(name, text, tuple(_drawn(path, kind, random) for kind in types))
 
 
-def _text_of(path: str | PathLike[str], content: bytes) -> str:
-    if content.startswith(_BYTECODE):
-        raise GraphFileError(
-            f"{path}: is MLIR bytecode, expected text: save str(lowered.compiler_ir()), or convert "
-            "it with stablehlo-opt"
-        )
-    return decoded(content, path, GraphFileError)
-
-
-def _check_dialect(path: str | PathLike[str], text: str) -> None:
-    """Refuses programs that other importers wrote, whatever their entry point is."""
-    for entry, arguments in _FUNCTION.findall(text):
-        for kind in _TYPE_OF.findall(arguments):
-            for prefix, what, remedy in _OTHER_DIALECTS:
-                if kind.startswith(prefix):
-                    raise GraphFileError(
-                        f"{path}: {entry} takes {kind}, {what}; the tuner takes StableHLO: {remedy}"
-                    )
-
-
 def _drawn(path: str | PathLike[str], kind: str, random: np.random.Generator) -> np.ndarray:
     found = re.fullmatch(r"tensor<((?:\d+x)*)([a-z]\w*)>", kind)
-    if found is None and "?" in kind:
-        raise GraphFileError(
-            f"{path}: main takes {kind}, whose sizes are not known; export the program with fixed "
-            "shapes"
-        )
     if found is None:
-        raise GraphFileError(f"{path}: main takes {kind}, expected arrays of fixed shapes")
+        raise GraphFileError(
+            f"{path}: main takes {kind}, expected arrays of StableHLO with fixed shapes"
+        )
     if found[2] not in _TYPES:
         known = ", ".join(_TYPES)
         raise GraphFileError(f"{path}: main takes {kind}, expected elements of type {known}")

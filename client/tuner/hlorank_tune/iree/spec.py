@@ -179,7 +179,10 @@ def unreached(
         return missing(choices, applied(program.text, str(path), STABLEHLO_FLAGS))
 
 
-def program_module(program: StablehloProgram, spec: Path | None) -> bytes:
-    """Compiles a program with a tuning spec, or without one."""
-    flags = () if spec is None else (f"{SPEC_FLAG}={spec}",)
-    return compile_text(program.text, (*STABLEHLO_FLAGS, *flags))
+def program_module(
+    program: StablehloProgram, subjects: Sequence[TunedDispatch], choices: Choices
+) -> bytes:
+    """Compiles a program with the tuning spec of chosen tiles, or without one."""
+    with spec_file(subjects, choices) as path:
+        spec = [f"{SPEC_FLAG}={path}"] if choices else []
+        return compile_text(program.text, (*STABLEHLO_FLAGS, *spec))

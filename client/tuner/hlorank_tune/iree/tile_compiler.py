@@ -1,7 +1,7 @@
 """IREE as a compiler of the tuner: tiles of every dispatch, and a tuning spec for the program."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,21 +14,19 @@ from hlorank_tune.iree.dispatch import find_dispatches, with_tile
 from hlorank_tune.iree.dispatches import Choices, TunedDispatch, WholeProgram
 from hlorank_tune.iree.program import StablehloProgram
 from hlorank_tune.iree.runtime import DispatchLoader, ProgramLoader, harness
-from hlorank_tune.iree.spec import program_module, spec_file, spec_text, unreached
+from hlorank_tune.iree.spec import program_module, spec_text, unreached
 from hlorank_tune.iree.tiles import TileSizes
 from hlorank_tune.measure.atomic_files import write_atomically
 from hlorank_tune.measure.host import Measured, measure_programs
 from hlorank_tune.measure.rounds import Protocol
 from hlorank_tune.measure.workers import Worker, WorkerError
 from hlorank_tune.run import Measurement, Run
-from hlorank_tune.server import Predictor, default_target
+from hlorank_tune.server import default_target
 from hlorank_tune.subject import Outcome, ProgramError, Settings, Subject, outcomes_of
 
 SPEC_FILE = "spec.mlir"
 _GAIN = 0.02
 """Smallest gain of a tile that is taken into the spec."""
-_ROUNDS = 4
-"""Rounds in which the tiles that the model puts first are compiled, until one does."""
 _UNREACHED = "a tuning spec does not reach it"
 
 
@@ -138,7 +136,9 @@ class IreeCompiler(Compiler[TileSizes | None]):
         tiles = [tile for tile in candidates if tile is not None]
         report(f"compiling {subject.name}")
         texts = [dispatch.configured, *(with_tile(dispatch, tile) for tile in tiles)]
-        modules = self._compiled([harness(dispatch, text) for text in texts])
+        if self._compilers is None:
+            self._compilers = Compilers(self._stack)
+        modules = self._compilers.compiled([harness(dispatch, text) for text in texts])
         if not isinstance(modules[0], bytes):
             raise ProgramError(f"{subject.name} does not compile alone: {modules[0]}")
         report(f"measuring {subject.name}")
@@ -154,7 +154,9 @@ class IreeCompiler(Compiler[TileSizes | None]):
         """Measures the program with the tiles of each candidate, the first of which has none."""
         report("compiling the program with the spec")
         try:
-            modules = [self._module(choices) for choices in candidates]
+            modules = [
+                program_module(self._program, self._found(), choices) for choices in candidates
+            ]
         except CompileError as error:
             raise ProgramError(f"the spec does not compile: {error}") from error
         report("measuring the program without and with the spec")
@@ -162,20 +164,9 @@ class IreeCompiler(Compiler[TileSizes | None]):
         measured = self._measured(loader, modules, protocol, seconds, report)
         return outcomes_of(measured, float(np.nanmax(measured.noise)))
 
-    def _module(self, choices: Choices) -> bytes:
-        if not choices:
-            return program_module(self._program, None)
-        with spec_file(self._found(), choices) as spec:
-            return program_module(self._program, spec)
-
     def _found(self) -> Sequence[TunedDispatch]:
         """Returns the dispatches, which need not have been asked for."""
         return self._subjects or self.subjects(lambda _: None)
-
-    def _compiled(self, texts: Sequence[str]) -> list[bytes | CompileError]:
-        if self._compilers is None:
-            self._compilers = Compilers(self._stack)
-        return self._compilers.compiled(texts)
 
     def _measured(
         self,
@@ -233,58 +224,9 @@ class IreeCompiler(Compiler[TileSizes | None]):
         """Says why the program is not faster."""
         return self._reason
 
-    def unmeasured(
-        self,
-        guide: Callable[[Subject[Any]], Predictor[Any]],
-        settings: Settings,
-        report: Report,
-    ) -> dict[str, Any]:
-        """Returns the tile that the model puts first, of those that compile, for every dispatch."""
-        random = np.random.default_rng(settings.seed)
-        ranked = [subject for subject in self.subjects(report) if subject.graph is not None]
-        self._left |= {one.name: one.unranked for one in self._subjects if one.unranked}
-        if ranked:
-            guide(ranked[0]).check()
-        chosen: dict[str, TileSizes] = {}
-        for subject in ranked:
-            report(f"predicting tiles of {subject.name}")
-            tiles = [subject.default, *subject.drawn(random, settings.predictions, [])]
-            first = self._first_that_compiles(subject, guide(subject), tiles, report)
-            if first is not None:
-                chosen[subject.name] = first
-        if not chosen:
-            self._reason = (
-                "IREE compiles none of the tiles that the model puts first"
-                if ranked
-                else "none of its dispatches has tiles that the model ranks; the report says why"
-            )
-        return self.whole.written(chosen)
-
-    def _first_that_compiles(
-        self,
-        subject: TunedDispatch,
-        predictor: Predictor[Any],
-        tiles: Sequence[TileSizes],
-        report: Report,
-    ) -> TileSizes | None:
-        """Returns the first tile that compiles; None if several rounds of them do not."""
-        if self._compilers is None:
-            self._compilers = Compilers(self._stack)
-        count = self._compilers.count
-        ordered = predictor.choose(tiles, _ROUNDS * count).candidates
-        report(f"compiling {subject.name}")
-        for begin in range(0, len(ordered), count):
-            some = ordered[begin : begin + count]
-            texts = [with_tile(subject.dispatch, tile) for tile in some]
-            modules = self._compiled([harness(subject.dispatch, text) for text in texts])
-            for tile, module in zip(some, modules, strict=True):
-                if isinstance(module, bytes):
-                    return tile
-        return None
-
     def write(self, run: Run, folder: Path) -> None:
-        """Writes the tuning spec, if the program is faster with it or nothing was measured."""
-        winner = run.winner.candidate if run.winner else run.unmeasured
+        """Writes the tuning spec, if the program is faster with it."""
+        winner = run.winner.candidate if run.winner else {}
         path = folder / SPEC_FILE
         if winner and not path.exists():
             choices = self.whole.read(winner)

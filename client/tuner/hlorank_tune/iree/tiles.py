@@ -148,7 +148,9 @@ class TileSpace:
         if self.loops[i].is_reduction:
             step = _size(random, extent, _REDUCTION_SIZES)
             return replace(sizes, reduction=self._step(sizes.reduction, i, step))
-        whole = _size(random, extent, _distribution_sizes(extent), is_large)
+        powers = [2**k for k in range(extent.bit_length()) if 2**k < extent]
+        divisors = (d for d in range(1, extent + 1) if extent % d == 0)
+        whole = _size(random, extent, sorted({*powers, *divisors}), is_large)
         vector = _size(random, whole, _VECTOR_SIZES, is_large and i == self.minor)
         return replace(
             sizes,
@@ -169,11 +171,6 @@ def _bounds(sizes: tuple[int, ...], dimensions: Sequence[Dimension]) -> tuple[in
 
 def _set(sizes: tuple[int, ...], i: int, size: int) -> tuple[int, ...]:
     return (*sizes[:i], size, *sizes[i + 1 :])
-
-
-def _distribution_sizes(extent: int) -> list[int]:
-    powers = [2**k for k in range(extent.bit_length()) if 2**k < extent]
-    return sorted({*powers, *(d for d in range(1, extent + 1) if extent % d == 0)})
 
 
 def _size(

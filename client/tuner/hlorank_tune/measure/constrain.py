@@ -40,15 +40,11 @@ def configurable_nodes(module) -> list[ConfigurableNode]:
         ranks = {i.id: len(i.shape.dimensions) for i in computation.instructions}
         for instruction in computation.instructions:
             if entry and instruction.opcode in CONFIGURABLE_OPCODES:
-                nodes.append(_node(instruction, number, ranks))
+                operands = [ranks[identity] for identity in instruction.operand_ids[:2]]
+                tensors = [ranks[instruction.id], *operands, 0][:3]
+                nodes.append(ConfigurableNode(number, instruction.id, tuple(tensors)))
             number += 1
     return [node for node in nodes if 2 <= max(node.ranks) <= MAX_RANK]
-
-
-def _node(instruction, number: int, ranks: dict[int, int]) -> ConfigurableNode:
-    operands = [ranks[identity] for identity in instruction.operand_ids[:2]]
-    tensors = [len(instruction.shape.dimensions), *operands, 0][:3]
-    return ConfigurableNode(number, instruction.id, tuple(tensors))
 
 
 def constrained(module, nodes: list[ConfigurableNode], configuration: Configuration):
@@ -107,12 +103,8 @@ def layout_tuning_data(
     for index, (configuration, runtime) in enumerate(zip(configurations, runtimes, strict=True)):
         run = data.runs.add(is_default=index == 0)
         run.profile.compute_time_ns = int(runtime)
-        _write_layout(run.module_config.layout_config, configuration)
+        for entry in configuration:
+            node = run.module_config.layout_config.nodes.add()
+            for order in entry:
+                node.tensors.add(dims=order)
     return data
-
-
-def _write_layout(message, configuration: Configuration) -> None:
-    for entry in configuration:
-        node = message.nodes.add()
-        for order in entry:
-            node.tensors.add(dims=order)

@@ -34,10 +34,11 @@ def largest_difference(left: Sequence[Any], right: Sequence[Any]) -> float:
     pairs = [(_wide(a), _wide(b)) for a, b in zip(left, right, strict=True)]
     scales = [np.abs(a[np.isfinite(a)]).max(initial=0) for a, _ in pairs]
     floor = 1e-3 * max(scales, default=0) + 1e-30
-    differences = [
-        _absolute(a, b).max(initial=0) / max(scale, floor)
-        for (a, b), scale in zip(pairs, scales, strict=True)
-    ]
+    differences = []
+    for (a, b), scale in zip(pairs, scales, strict=True):
+        with np.errstate(invalid="ignore", over="ignore"):
+            absolute = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, np.abs(a - b))
+        differences.append(absolute.max(initial=0) / max(scale, floor))
     # NumPy's maximum propagates NaN; Python's may drop it.
     return float(np.max(differences, initial=0))
 
@@ -45,11 +46,6 @@ def largest_difference(left: Sequence[Any], right: Sequence[Any]) -> float:
 def _wide(array: Any) -> np.ndarray:
     array = np.asarray(array)
     return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
-
-
-def _absolute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    with np.errstate(invalid="ignore", over="ignore"):
-        return np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, np.abs(a - b))
 
 
 def _listed(shapes: Sequence[tuple[int, ...]]) -> str:

@@ -1,17 +1,14 @@
 """The options of ``hlorank-tune xla``."""
 
 import argparse
-import importlib.util
+import runpy
 import sys
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from hlorank import HlorankError
 from hlorank_tune import values
-from hlorank_tune.subject import Settings
 
 if TYPE_CHECKING:
     from hlorank_tune.xla.compiler import XlaCompiler
@@ -38,14 +35,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--fusion", action="store_true", help="tune the fusions of XLA:CPU in place of layouts"
     )
     parser.add_argument(
-        "--predictions",
-        type=values.count,
-        default=Settings.predictions,
-        metavar="N",
-        help="candidates that the model ranks before each round of measurements "
-        "(default: %(default)s)",
-    )
-    parser.add_argument(
         "--threads",
         type=values.natural,
         default=1,
@@ -53,11 +42,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="threads of the program; 0 for as many as XLA uses (default: %(default)s, as in the "
         "training data)",
     )
-
-
-def settings_of(given: argparse.Namespace, settings: Settings) -> Settings:
-    """Returns the settings with those of these options."""
-    return replace(settings, predictions=given.predictions)
 
 
 def compiler_of(given: argparse.Namespace) -> "XlaCompiler":
@@ -73,10 +57,10 @@ def compiler_of(given: argparse.Namespace) -> "XlaCompiler":
 
 
 def load(name: str) -> "Program":
-    """Loads the program that the command line names.
+    """Loads the program of a file, or of a name in a script ``FILE.py`` or a module.
 
     Raises:
-        HlorankError: if it does not exist.
+        HlorankError: if it does not exist, or cannot be imported.
     """
     from hlorank_tune.xla.program import Program
 
@@ -85,34 +69,19 @@ def load(name: str) -> "Program":
         if name.endswith(".py"):
             raise HlorankError(f"add the name of the program in the script, as in {name}:NAME")
         return Program.from_file(name)
-    module = load_module(place)
-    found = getattr(module, attribute, None)
-    if not isinstance(found, Program):
-        what = f"a {type(found).__name__}" if found is not None else "not defined"
-        raise HlorankError(f"{name} is {what}, expected a hlorank_tune.xla.Program")
-    return found
-
-
-def load_module(place: str) -> ModuleType:
-    """Imports a script ``FILE.py``, beside which it finds its own modules, or a module by name.
-
-    Raises:
-        HlorankError: if it cannot be imported.
-    """
-    path = Path(place)
     try:
-        if path.suffix != ".py":
-            return import_module(place)
-        specification = importlib.util.spec_from_file_location(path.stem, path)
-        if specification is None or specification.loader is None:
-            raise HlorankError(f"{place} is not a Python file")
-        module = importlib.util.module_from_spec(specification)
-        sys.path.insert(0, str(path.parent))
-        specification.loader.exec_module(module)
-        return module
-    except HlorankError:
-        raise
+        if place.endswith(".py"):
+            # A script finds its own modules beside it.
+            sys.path.insert(0, str(Path(place).parent))
+            names = runpy.run_path(place, run_name=Path(place).stem)
+        else:
+            names = vars(import_module(place))
     # The user's script may raise anything.
     except Exception as error:
         message = f"{place} cannot be imported: {type(error).__name__}: {error}"
         raise HlorankError(message) from error
+    found = names.get(attribute)
+    if not isinstance(found, Program):
+        what = f"a {type(found).__name__}" if found is not None else "not defined"
+        raise HlorankError(f"{name} is {what}, expected a hlorank_tune.xla.Program")
+    return found

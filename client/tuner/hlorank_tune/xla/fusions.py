@@ -56,7 +56,8 @@ class FusionSpace:
         changed = self.chosen(candidates)
         for row in changed:
             self._change(random, row[1:])
-            row[:] = self._repaired(row)
+            # Within the limits.
+            row[:] = self._candidate(configuration(self._graph, self.fused(row)).fused)
         return changed
 
     def chosen(self, candidates: Candidates) -> Candidates:
@@ -74,10 +75,6 @@ class FusionSpace:
 
     def _candidate(self, fused: frozenset[int]) -> np.ndarray:
         return np.array([1, *(slot in fused for slot in self._graph.slots)], np.int16)
-
-    def _repaired(self, candidate: np.ndarray) -> np.ndarray:
-        allowed = configuration(self._graph, self.fused(candidate))
-        return self._candidate(allowed.fused)
 
     def _change(self, random: np.random.Generator, bits: np.ndarray) -> None:
         one, few, _ = np.cumsum(_CHANGES)

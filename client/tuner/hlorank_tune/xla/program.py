@@ -22,13 +22,6 @@ _TYPES = ("bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16,
 _TYPES += ("float16", "float32", "float64")
 """NumPy's names of the values of xla.PrimitiveType from 1 on."""
 _BFLOAT16 = 16
-_OTHER_FILES = {
-    b"\x1f\x8b": ", it is compressed: decompress it with gzip -d",
-    b"\x28\xb5\x2f\xfd": ", it is compressed: decompress it with zstd -d",
-    b"PK": ", it is a zip archive, as npz files are: give the module that it was made of",
-    b"ML\xefR": ", it is MLIR bytecode: save lowered.compiler_ir('hlo').as_hlo_text()",
-}
-"""What a file begins with that holds no module as it is, and what to do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +138,7 @@ def _module_of_bytes(path: str | PathLike[str], content: bytes) -> Any:
             continue
         if module.computations:
             return module
-    kinds = (kind for start, kind in _OTHER_FILES.items() if content.startswith(start))
-    raise GraphFileError(f"{path}: contains no HLO module{next(kinds, '')}")
+    raise GraphFileError(f"{path}: contains no HLO module")
 
 
 def _module_of_text(path: str | PathLike[str], text: str) -> Any:
@@ -155,22 +147,13 @@ def _module_of_text(path: str | PathLike[str], text: str) -> Any:
     try:
         parsed = _hlo.hlo_module_from_text(text)
     except Exception as error:  # jaxlib raises its own types
-        raise GraphFileError(f"{path}: {_refusal_of_text(text, str(error))}") from error
+        found = re.search(r"parsing ([0-9]+):([0-9]+): error: (.*)", str(error))
+        reason = f", line {found[1]}, column {found[2]}: it {found[3]}" if found else ""
+        if "func.func" in text:
+            reason = ": it is MLIR, which hlorank-tune iree takes if it is StableHLO"
+        message = f"{path}: XLA cannot parse the text as an HLO module{reason}"
+        raise GraphFileError(message) from error
     return repeatable(HloModuleProto.FromString(parsed.as_serialized_hlo_module_proto()))
-
-
-def _refusal_of_text(text: str, reason: str) -> str:
-    """Says what a text is that is no HLO module, or what XLA's parser says of which place."""
-    if "func.func" in text or "stablehlo." in text:
-        return (
-            "the text is MLIR: tune StableHLO with hlorank-tune iree, or save "
-            "lowered.compiler_ir('hlo').as_hlo_text() for XLA"
-        )
-    if text.count("\nHloModule ") + text.startswith("HloModule ") > 1:
-        return "the text has several HLO modules, of which one is tuned: save it alone"
-    found = re.search(r"parsing ([0-9]+):([0-9]+): error: (.*)", reason)
-    place = f", line {found[1]}, column {found[2]}: it {found[3]}" if found else ""
-    return f"XLA cannot parse the text as an HLO module{place}"
 
 
 def repeatable(module: Any) -> Any:

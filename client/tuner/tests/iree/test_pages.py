@@ -22,7 +22,6 @@ nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
 
 PAGES = (
     "client/python/README.md",
-    "docs/start.md",
     "docs/tune-a-program.md",
     "docs/bring-your-own-compiler.md",
 )

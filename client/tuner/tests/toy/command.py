@@ -2,7 +2,6 @@
 
 import argparse
 
-from hlorank_tune.subject import Settings
 from toy.compiler import ToyCompiler
 
 SUMMARY = "tunes the tiles of a matrix product"
@@ -14,11 +13,6 @@ EXTRA = "tune"
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds nothing."""
-
-
-def settings_of(given: argparse.Namespace, settings: Settings) -> Settings:
-    """Returns the settings as they are."""
-    return settings
 
 
 def compiler_of(given: argparse.Namespace) -> ToyCompiler:

@@ -1,7 +1,7 @@
 """Modules with the passes that are off when they are compiled: compiled, checked, and on disk."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
@@ -130,14 +130,11 @@ def compiled_kernels(module: Any) -> KernelSet:
     for instruction in computations[module.entry_computation_id].instructions:
         if instruction.opcode == "fusion" and instruction.fusion_kind == "kLoop":
             body = computations[instruction.called_computation_ids[0]]
-            fusions[_signature(i.opcode for i in body.instructions)] += 1
+            opcodes = sorted(i.opcode for i in body.instructions if i.opcode not in _IGNORED)
+            fusions[",".join(opcodes)] += 1
         elif instruction.opcode not in FREE | {"bitcast", "copy"}:
             others += 1
     return KernelSet(fusions, others)
-
-
-def _signature(opcodes: Iterable[str]) -> str:
-    return ",".join(sorted(opcode for opcode in opcodes if opcode not in _IGNORED))
 
 
 def difference(wanted: KernelSet, compiled: KernelSet) -> str:

@@ -116,7 +116,14 @@ def fused_program(graph: FusionGraph, kernels: Sequence[Kernel], name: str = "pr
     entry = builder.computation("main")
     renamed = {}
     by_root = {k.root: k for k in kernels}
-    used = _read_nodes(graph, kernels)
+    # What the entry computation must have, besides roots and parameters.
+    used = set()
+    reached = [graph.root, *(node for kernel in kernels for node in kernel.inputs)]
+    while reached:
+        node = reached.pop()
+        if node not in used:
+            used.add(node)
+            reached += [] if node in by_root else graph.operands[node]
     for node, instruction in enumerate(graph.nodes):
         if node in bodies:
             _fusion(builder, entry, graph, by_root[node], bodies[node], renamed)
@@ -134,12 +141,9 @@ def lone_kernel(graph: FusionGraph, kernel: Kernel) -> Any:
     fusible = graph.fusible(kernel.root)
     body = _body(builder, graph, kernel) if fusible else _called_first(builder, graph, kernel)
     entry = builder.computation("main")
-    renamed = {}
     constants = [] if fusible else [n for n in kernel.inputs if graph.is_scalar_constant(n)]
     inputs = [node for node in kernel.inputs if node not in constants]
-    for number, node in enumerate(inputs):
-        original = graph.nodes[node]
-        renamed[original.id] = builder.parameter(entry, number, original.shape)
+    renamed = _parameters(builder, entry, graph, inputs)
     for node in constants:
         renamed[graph.nodes[node].id] = builder.copy(entry, graph.nodes[node], renamed)
     root = graph.nodes[kernel.root]
@@ -158,13 +162,21 @@ def plain_kernel(graph: FusionGraph, kernel: Kernel) -> Any:
     builder = Builder("kernel", graph.module.computations)
     _called_first(builder, graph, kernel)
     entry = builder.computation("main")
-    renamed = {}
     inputs = [node for node in kernel.inputs if not graph.is_scalar_constant(node)]
-    for number, node in enumerate(inputs):
-        original = graph.nodes[node]
-        renamed[original.id] = builder.parameter(entry, number, original.shape)
+    renamed = _parameters(builder, entry, graph, inputs)
     _copy_members(builder, entry, graph, kernel, renamed)
     return builder.finish_module(entry, renamed[graph.nodes[kernel.root].id])
+
+
+def _parameters(
+    builder: Builder, computation: Any, graph: FusionGraph, nodes: Iterable[int]
+) -> dict[int, int]:
+    """Adds a parameter for each node, and returns their new ids by the old ones."""
+    originals = [graph.nodes[node] for node in nodes]
+    return {
+        original.id: builder.parameter(computation, number, original.shape)
+        for number, original in enumerate(originals)
+    }
 
 
 def digest(kernel: Any) -> str:
@@ -188,19 +200,6 @@ def _fusion(
     renamed[root.id] = fusion.id
 
 
-def _read_nodes(graph: FusionGraph, kernels: Sequence[Kernel]) -> set[int]:
-    """Returns the nodes that the entry computation must have, besides roots and parameters."""
-    used = set()
-    reached = [graph.root, *(node for kernel in kernels for node in kernel.inputs)]
-    roots = {kernel.root for kernel in kernels}
-    while reached:
-        node = reached.pop()
-        if node not in used:
-            used.add(node)
-            reached += [] if node in roots else graph.operands[node]
-    return used
-
-
 def _called_first(builder: Builder, graph: FusionGraph, kernel: Kernel) -> None:
     """Copies reducers before what calls them."""
     for member in kernel.members:
@@ -212,10 +211,7 @@ def _body(builder: Builder, graph: FusionGraph, kernel: Kernel) -> int:
     """Adds the fused computation of a kernel and returns its id; parameters are the inputs."""
     _called_first(builder, graph, kernel)
     body = builder.computation("kernel")
-    renamed = {}
-    for number, node in enumerate(kernel.inputs):
-        original = graph.nodes[node]
-        renamed[original.id] = builder.parameter(body, number, original.shape)
+    renamed = _parameters(builder, body, graph, kernel.inputs)
     _copy_members(builder, body, graph, kernel, renamed, keep_order=True)
     builder.finish(body, renamed[graph.nodes[kernel.root].id])
     return body.id
