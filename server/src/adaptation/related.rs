@@ -17,7 +17,7 @@ use super::{
     instances::{InstanceModel, Slowdown},
     linear_algebra::{Factor, add_scaled, dot},
     related_basis::{Refusal, RelatedBasis},
-    trees::{Examples, Growth, Trees},
+    trees::{BinnedRows, Examples, Growth, Trees},
 };
 use crate::statistics::{centered, deviation, mean, scalar, tau, variance_by_chance};
 
@@ -409,7 +409,7 @@ fn from_chance(tau: f64, measured: usize) -> f64 {
 impl TargetExamples {
     fn teach(&self, rounds: usize) -> Trees {
         let examples = Examples {
-            rows: self.points.as_slice(),
+            rows: &BinnedRows::new(self.points.as_slice(), &self.targets),
             targets: &self.targets,
             weights: None,
         };

@@ -7,7 +7,7 @@
 use hlorank_graph::pace;
 
 use super::Point;
-use crate::split_mix::mix;
+use crate::{split_mix::mix, statistics::centered};
 
 /// What predicts a number from columns.
 #[derive(Clone, Debug)]
@@ -30,9 +30,12 @@ pub(super) trait Rows {
     fn column(&self, number: usize) -> Vec<f64>;
 }
 
+/// Rows whose columns are cut into bins once, for all trees that learn from them.
+pub(super) struct BinnedRows(Vec<BinnedColumn>);
+
 /// Rows to learn from.
-pub(super) struct Examples<'a, R: ?Sized> {
-    pub(super) rows: &'a R,
+pub(super) struct Examples<'a> {
+    pub(super) rows: &'a BinnedRows,
     /// `[rows]` what is predicted.
     pub(super) targets: &'a [f64],
     /// `[rows]` how much each row counts; `None` if all count 1.
@@ -128,7 +131,7 @@ const SHRINKAGE: f32 = 1.0;
 
 /// The share of rows and of columns that a tree learns from, of 256: other rows and columns each, so that the errors of trees differ.
 const SHARE_OF_ROWS: u64 = 205;
-const SHARE_OF_COLUMNS: u64 = 80;
+const SHARE_OF_COLUMNS: u64 = 128;
 
 impl Growth {
     /// Trees for few or for many lists.
@@ -143,7 +146,8 @@ impl Growth {
 }
 
 impl Trees {
-    pub(super) fn new<R: Rows + ?Sized>(examples: &Examples<'_, R>, growth: Growth) -> Self {
+    pub(super) fn new(examples: &Examples<'_>, growth: Growth) -> Self {
+        let BinnedRows(columns) = examples.rows;
         let rows = examples.targets.len();
         let ones = vec![1.0; rows];
         let weights = examples.weights.unwrap_or(&ones);
@@ -153,12 +157,11 @@ impl Trees {
         let mean = if weight > 0.0 { total / weight } else { 0.0 };
         let left = weighted().map(|(target, weight)| (target - mean) * weight);
         let mut left: Vec<f64> = left.collect();
-        let columns = telling_columns(examples.rows, &left, weights);
         let mut trees = Vec::new();
         for number in pace::in_steps(1, 0..growth.rounds) {
             let seed = mix(number as u64);
             let round = Round {
-                columns: &columns,
+                columns,
                 drawn: (0..columns.len())
                     .filter(|&column| is_drawn(mix(seed), column, SHARE_OF_COLUMNS))
                     .collect(),
@@ -166,7 +169,8 @@ impl Trees {
                 weights,
                 least: growth.least,
             };
-            let rows = (0..rows).filter(|&row| is_drawn(seed, row, SHARE_OF_ROWS));
+            let counts = |row: &usize| weights[*row] > 0.0 && is_drawn(seed, *row, SHARE_OF_ROWS);
+            let rows = (0..rows).filter(counts);
             let rows = rows.map(|row| u32::try_from(row).unwrap_or(u32::MAX));
             let tree = round.grow(rows.collect(), growth.leaves);
             for (row, left) in left.iter_mut().enumerate() {
@@ -176,9 +180,20 @@ impl Trees {
         }
         Self {
             mean,
-            columns: columns.into_iter().map(|each| each.column).collect(),
+            columns: columns.iter().map(|each| each.column.clone()).collect(),
             rounds: trees,
         }
+    }
+
+    /// `[rows]` the number that is predicted for each row that they learned from.
+    pub(super) fn predict_known(&self, BinnedRows(columns): &BinnedRows, rows: usize) -> Vec<f64> {
+        let mut sums = vec![self.mean; rows];
+        for tree in pace::in_steps(16, &self.rounds) {
+            for (row, sum) in sums.iter_mut().enumerate() {
+                *sum += tree.predict(|column| columns[column].bins[row]);
+            }
+        }
+        sums
     }
 
     /// `[rows]` the number that is predicted for each row.
@@ -250,41 +265,45 @@ impl Column {
     }
 }
 
-/// The columns that differ. If there are too many, those are left out that tell least of what is left over by themselves.
-fn telling_columns<R: Rows + ?Sized>(rows: &R, left: &[f64], weights: &[f64]) -> Vec<BinnedColumn> {
-    let everything: Vec<u32> = (0..).take(left.len()).collect();
-    let mut kept: Vec<(f32, BinnedColumn)> = Vec::new();
-    let leave_out = |kept: &mut Vec<(f32, BinnedColumn)>| {
-        kept.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-        kept.truncate(MAX_COLUMNS);
-    };
-    for number in pace::in_steps(1, 0..rows.columns()) {
-        let values = rows.column(number);
-        let column = Column::new(number, &values);
-        if column.thresholds.is_empty() {
-            continue;
-        }
-        let bins = values.iter().map(|value| column.bin(*value)).collect();
-        let columns = [BinnedColumn { column, bins }];
-        let round = Round {
-            columns: &columns,
-            drawn: vec![0],
-            left,
-            weights,
-            least: 1.0,
+impl BinnedRows {
+    /// Cuts the columns that differ. If there are too many, those are left out that tell least of some targets by themselves.
+    pub(super) fn new<R: Rows + ?Sized>(rows: &R, targets: &[f64]) -> Self {
+        let weights = vec![1.0; targets.len()];
+        let left = centered(targets.to_vec());
+        let everything: Vec<u32> = (0..).take(targets.len()).collect();
+        let mut kept: Vec<(f32, BinnedColumn)> = Vec::new();
+        let leave_out = |kept: &mut Vec<(f32, BinnedColumn)>| {
+            kept.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+            kept.truncate(MAX_COLUMNS);
         };
-        let best = round.best_split(&round.sums(&everything));
-        let gain = best.map_or(0.0, |(_, gain)| gain);
-        kept.extend(columns.map(|column| (gain, column)));
-        // Few are there at a time, because a point can have more columns than the points of a call have bytes.
-        if kept.len() == 2 * MAX_COLUMNS {
-            leave_out(&mut kept);
+        for number in pace::in_steps(1, 0..rows.columns()) {
+            let values = rows.column(number);
+            let column = Column::new(number, &values);
+            if column.thresholds.is_empty() {
+                continue;
+            }
+            let bins = values.iter().map(|value| column.bin(*value)).collect();
+            let columns = [BinnedColumn { column, bins }];
+            let round = Round {
+                columns: &columns,
+                drawn: vec![0],
+                left: &left,
+                weights: &weights,
+                least: 1.0,
+            };
+            let best = round.best_split(&round.sums(&everything));
+            let gain = best.map_or(0.0, |(_, gain)| gain);
+            kept.extend(columns.map(|column| (gain, column)));
+            // Few are there at a time, because a point can have more columns than the points of a call have bytes.
+            if kept.len() == 2 * MAX_COLUMNS {
+                leave_out(&mut kept);
+            }
         }
+        leave_out(&mut kept);
+        let mut kept: Vec<BinnedColumn> = kept.into_iter().map(|(_, each)| each).collect();
+        kept.sort_by_key(|each| each.column.number);
+        Self(kept)
     }
-    leave_out(&mut kept);
-    let mut kept: Vec<BinnedColumn> = kept.into_iter().map(|(_, each)| each).collect();
-    kept.sort_by_key(|each| each.column.number);
-    kept
 }
 
 impl Round<'_> {
@@ -358,10 +377,12 @@ impl Round<'_> {
     fn sums(&self, rows: &[u32]) -> Vec<Sum> {
         let of_rows: Vec<Sum> = rows.iter().map(|&row| self.row(row)).collect();
         let mut sums = vec![Sum::default(); self.drawn.len() * BINS];
-        for (&column, sums) in self.drawn.iter().zip(sums.chunks_exact_mut(BINS)) {
+        let (of_columns, _) = sums.as_chunks_mut::<BINS>();
+        for (&column, sums) in self.drawn.iter().zip(of_columns) {
             let bins = &self.columns[column].bins;
             for (&row, of_row) in rows.iter().zip(&of_rows) {
-                sums[usize::from(bins[row as usize])].add(*of_row);
+                // No bin is larger, and the compiler leaves out the check.
+                sums[usize::from(bins[row as usize]) % BINS].add(*of_row);
             }
         }
         sums
@@ -476,7 +497,7 @@ mod tests {
 
     fn learned((points, targets): &(Vec<Point>, Vec<f64>), weights: Option<&[f64]>) -> Trees {
         let examples = Examples {
-            rows: points.as_slice(),
+            rows: &BinnedRows::new(points.as_slice(), targets),
             targets,
             weights,
         };

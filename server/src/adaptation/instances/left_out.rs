@@ -84,7 +84,7 @@ pub(super) fn check(learner: &InstanceLearner<'_>, levels: &[f64]) -> Check {
     if learner.lists.len() > 1 {
         for fold in folds {
             let trees = learner.trees(levels, ROUNDS_OF_LEVELS, |list| !fold.contains(&list));
-            left_out.compare(learner, levels, &fold, &trees.predict(learner.rows));
+            left_out.compare(learner, levels, &fold, &learner.known(&trees));
         }
     }
     left_out.check()

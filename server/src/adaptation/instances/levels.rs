@@ -5,7 +5,10 @@ use std::{borrow::Cow, collections::BTreeMap, iter::zip};
 use hlorank_graph::pace;
 
 use super::{columns::InstanceRows, measured_instance::MeasuredInstance};
-use crate::adaptation::trees::{Examples, Growth, Trees};
+use crate::{
+    adaptation::trees::{BinnedRows, Examples, Growth, Trees},
+    statistics::centered,
+};
 
 /// Learns from lists.
 pub(super) struct InstanceLearner<'a> {
@@ -14,6 +17,9 @@ pub(super) struct InstanceLearner<'a> {
     /// `[rows]` ln(seconds).
     pub(super) times: &'a [f64],
     pub(super) is_many: bool,
+    /// `[distinct configurations]` what each adds to ln(seconds), beside what its list does.
+    effects: Vec<f64>,
+    pub(super) binned: BinnedRows,
 }
 
 /// Rounds of learning, of learning a level, and of learning without some lists.
@@ -35,26 +41,42 @@ const WEIGHT: f64 = 4.0;
 /// Weight of a row of another target.
 const OTHER_TARGET: f64 = 0.1;
 
-impl InstanceLearner<'_> {
+impl<'a> InstanceLearner<'a> {
+    pub(super) fn new(
+        rows: &'a InstanceRows<'a>,
+        lists: &'a [MeasuredInstance],
+        times: &'a [f64],
+        is_many: bool,
+    ) -> Self {
+        let effects = effects(rows, times);
+        let around_means = lists
+            .iter()
+            .flat_map(|list| centered(list.measurements.times.clone()));
+        Self {
+            binned: BinnedRows::new(rows, &around_means.collect::<Vec<_>>()),
+            rows,
+            lists,
+            times,
+            is_many,
+            effects,
+        }
+    }
+
     /// `[lists]` what the fastest configuration of each takes.
     pub(super) fn levels(&self) -> Vec<f64> {
-        let effects = self.effects();
-        let of_effects: Vec<f64> = self
-            .rows
-            .rows
-            .iter()
-            .map(|&(_, config, _)| effects[config])
-            .collect();
+        let effects = &self.effects;
         let mut best: Vec<usize> = (0..effects.len()).collect();
         best.sort_by(|&one, &other| effects[one].total_cmp(&effects[other]));
         best.truncate(CANDIDATES);
         let least = best.first().map_or(0.0, |&config| effects[config]);
+        let rows = self.rows.rows.iter();
+        let of_effects: Vec<f64> = rows.map(|&(_, config, _)| effects[config]).collect();
         let mut levels = self.levels_by(&of_effects, |_| 1.0, &vec![least; self.lists.len()]);
         for _ in 0..LEVELS {
             let trees = self.trees(&levels, ROUNDS_OF_LEVELS, |_| true);
             let least = self.least(&trees, &best);
             let by_speed = |predicted: f64| weight(predicted.clamp(0.0, 3.0));
-            levels = self.levels_by(&trees.predict(self.rows), by_speed, &least);
+            levels = self.levels_by(&self.known(&trees), by_speed, &least);
         }
         levels
     }
@@ -83,33 +105,9 @@ impl InstanceLearner<'_> {
         least
     }
 
-    /// `[distinct configurations]` what each adds to ln(seconds), beside what its list does.
-    fn effects(&self) -> Vec<f64> {
-        let mut effects = vec![
-            0.0;
-            self.rows
-                .rows
-                .iter()
-                .map(|row| row.1 + 1)
-                .max()
-                .unwrap_or(0)
-        ];
-        let rows = || zip(&*self.rows.rows, self.times);
-        for _ in 0..10 {
-            let mut levels = vec![(0.0, 0.0); self.lists.len()];
-            for (&(list, config, _), time) in rows() {
-                levels[list].0 += time - effects[config];
-                levels[list].1 += 1.0;
-            }
-            // A configuration that was measured once says less than one that was measured in many lists.
-            let mut sums = vec![(0.0, 1.0); effects.len()];
-            for (&(list, config, _), time) in rows() {
-                sums[config].0 += time - levels[list].0 / levels[list].1;
-                sums[config].1 += 1.0;
-            }
-            effects = sums.into_iter().map(|(sum, count)| sum / count).collect();
-        }
-        effects
+    /// `[rows]` what is predicted of what was measured.
+    pub(super) fn known(&self, trees: &Trees) -> Vec<f64> {
+        trees.predict_known(&self.binned, self.times.len())
     }
 
     /// `[lists]` what the fastest configuration takes, given what is predicted of rows and the least that is predicted of each list.
@@ -151,13 +149,36 @@ impl InstanceLearner<'_> {
             })
             .collect();
         let examples = Examples {
-            rows: self.rows,
+            rows: &self.binned,
             targets: &targets,
             weights: Some(&weights),
         };
         let rounds = if self.is_many { rounds } else { rounds / 2 };
         Trees::new(&examples, Growth::new(rounds, self.is_many))
     }
+}
+
+/// `[distinct configurations]` what each adds to ln(seconds), beside what its list does.
+fn effects(rows: &InstanceRows<'_>, times: &[f64]) -> Vec<f64> {
+    let configs = rows.rows.iter().map(|row| row.1 + 1).max();
+    let mut effects = vec![0.0; configs.unwrap_or(0)];
+    let rows = || zip(&*rows.rows, times);
+    let lists = rows().map(|(row, _)| row.0 + 1).max().unwrap_or(0);
+    for _ in 0..10 {
+        let mut levels = vec![(0.0, 0.0); lists];
+        for (&(list, config, _), time) in rows() {
+            levels[list].0 += time - effects[config];
+            levels[list].1 += 1.0;
+        }
+        // A configuration that was measured once says less than one that was measured in many lists.
+        let mut sums = vec![(0.0, 1.0); effects.len()];
+        for (&(list, config, _), time) in rows() {
+            sums[config].0 += time - levels[list].0 / levels[list].1;
+            sums[config].1 += 1.0;
+        }
+        effects = sums.into_iter().map(|(sum, count)| sum / count).collect();
+    }
+    effects
 }
 
 /// How much a row counts by its ln(slowdown).

@@ -109,12 +109,7 @@ impl InstanceModel {
             .flat_map(|list| &list.measurements.times)
             .copied()
             .collect();
-        let learner = InstanceLearner {
-            rows: &rows,
-            lists: &lists,
-            times: &times,
-            is_many: instances >= MANY,
-        };
+        let learner = InstanceLearner::new(&rows, &lists, &times, instances >= MANY);
         let levels = learner.levels();
         let check = check(&learner, &levels);
         let trees = learner.trees(&levels, ROUNDS, |_| true);
@@ -129,7 +124,7 @@ impl InstanceModel {
                 .map(|&failed| f64::from(u8::from(failed)))
                 .collect();
             let examples = Examples {
-                rows: &rows,
+                rows: &learner.binned,
                 targets: &targets,
                 weights: None,
             };
