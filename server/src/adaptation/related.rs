@@ -209,9 +209,9 @@ impl Expectation {
     }
 
     /// How far a first pick is expected to be above the fastest, given what is expected of it; nothing if no instances say it.
-    pub(crate) fn slowdown(&self, expected: f64) -> Option<Slowdown> {
+    pub(crate) fn slowdown(&self, expected: f64, configs: usize) -> Option<Slowdown> {
         match &self.rest {
-            ResidualModel::Instances(model, _) => model.slowdown(expected),
+            ResidualModel::Instances(model, _) => model.slowdown(expected, configs),
             ResidualModel::Bounds(_) | ResidualModel::Trees(_) => None,
         }
     }

@@ -176,10 +176,10 @@ impl Lesson {
 
     /// How far the first configuration of a ranking is expected to be above the fastest, given its score; nothing if scores do not rest
     /// on other instances alone.
-    pub(crate) fn expected_slowdown(&self, lowest: f32) -> Option<Slowdown> {
+    pub(crate) fn expected_slowdown(&self, lowest: f32, configs: usize) -> Option<Slowdown> {
         let expectation = self.adaptation.expectation.as_ref();
         let alone = expectation.filter(|_| self.adapted.is_none());
-        alone?.slowdown(lowest.into())
+        alone?.slowdown(lowest.into(), configs)
     }
 
     /// What is expected of a ranking by what other targets or instances say: as much as they say of each other.

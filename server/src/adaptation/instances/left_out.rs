@@ -5,9 +5,9 @@ use std::{
     iter::zip,
 };
 
-use super::levels::{InstanceLearner, ROUNDS_OF_LEVELS, weight};
+use super::levels::{InstanceLearner, weight};
 use crate::{
-    split_mix::mix,
+    split_mix::{below, mix},
     statistics::{mean, scalar, tau, variance_by_chance},
 };
 
@@ -28,6 +28,8 @@ pub(super) struct Slowdowns {
     pub(super) rise: f64,
     /// How many times the expected ln(slowdown) nine of ten do not exceed.
     pub(super) upper: f64,
+    /// Mean number of measured configurations of the lists.
+    configs: f64,
 }
 
 /// An expected time over that of the fastest, and what nine of ten do not exceed.
@@ -48,11 +50,21 @@ struct LeftOut {
     weights: f64,
     /// What is predicted of the first pick, and its ln(slowdown).
     picks: Vec<(f64, f64)>,
+    /// Number of measured configurations.
+    configs: f64,
 }
 
-/// Number of instances from which on a share of them is left out at once, and this share.
-const LEFT_OUT_ONCE: usize = 12;
-const LEFT_OUT_SHARE: u64 = 64;
+/// Number of instances from which on several are left out at once, in how many parts, and from which on one part is enough.
+const LEFT_OUT_BY_ONE: usize = 12;
+const PARTS: usize = 4;
+const LEFT_OUT_ONCE: usize = 100;
+
+/// Rounds of learning without some lists.
+const ROUNDS_OF_CHECK: usize = 200;
+
+/// By how many times a batch may have more configurations than those lists of which the first picks are known: the pick from a few
+/// measured ones says little of that from many.
+const MORE: usize = 2;
 
 /// How many deviations better than chance instances have to predict each other.
 const SURE: f64 = 2.0;
@@ -71,19 +83,28 @@ pub(super) fn check(learner: &InstanceLearner<'_>, levels: &[f64]) -> Check {
     } else {
         own
     };
-    let folds: Vec<BTreeSet<usize>> = if compared.len() < LEFT_OUT_ONCE {
-        compared
-            .iter()
-            .map(|&list| BTreeSet::from([list]))
-            .collect()
-    } else {
-        let drawn = |list: &&usize| mix(**list as u64) % 256 < LEFT_OUT_SHARE;
-        vec![compared.iter().filter(drawn).copied().collect()]
+    let (parts, used) = match compared.len() {
+        few if few < LEFT_OUT_BY_ONE => (few, few),
+        // Each part takes a run, and one of many lists is enough.
+        some if some < LEFT_OUT_ONCE => (PARTS, PARTS),
+        _ => (PARTS, 1),
     };
+    let mut folds = vec![BTreeSet::new(); used];
+    for (place, &list) in compared.iter().enumerate() {
+        // A draw, because the lists of a target may have an order.
+        let part = if parts == PARTS {
+            below(mix(list as u64), parts)
+        } else {
+            place
+        };
+        if let Some(fold) = folds.get_mut(part) {
+            fold.insert(list);
+        }
+    }
     let mut left_out = LeftOut::default();
     if learner.lists.len() > 1 {
         for fold in folds {
-            let trees = learner.trees(levels, ROUNDS_OF_LEVELS, |list| !fold.contains(&list));
+            let trees = learner.trees(levels, ROUNDS_OF_CHECK, |list| !fold.contains(&list));
             left_out.compare(learner, levels, &fold, &learner.known(&trees));
         }
     }
@@ -118,6 +139,7 @@ impl LeftOut {
                 self.weights += weight;
             }
             let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
+            self.configs += scalar(rows.len());
             let pick = rows.iter().min_by(|one, other| one.0.total_cmp(&other.0));
             self.picks
                 .extend(pick.map(|(predicted, time)| (*predicted, time - fastest)));
@@ -139,14 +161,14 @@ impl LeftOut {
             } else {
                 0.3
             },
-            slowdowns: Slowdowns::new(&self.picks),
+            slowdowns: Slowdowns::new(&self.picks, self.configs),
         }
     }
 }
 
 impl Slowdowns {
     /// Learns from predictions of first picks and their ln(slowdown).
-    fn new(picks: &[(f64, f64)]) -> Option<Self> {
+    fn new(picks: &[(f64, f64)], configs: f64) -> Option<Self> {
         if picks.len() < MIN_PICKS {
             return None;
         }
@@ -162,6 +184,7 @@ impl Slowdowns {
             center,
             rise: (covariance / variance).max(0.0),
             upper: 1.0,
+            configs: configs / scalar(picks.len()),
         };
         let mut ratios: Vec<f64> = picks
             .iter()
@@ -170,6 +193,11 @@ impl Slowdowns {
         ratios.sort_by(f64::total_cmp);
         slowdowns.upper = ratios[ratios.len() * 9 / 10].max(1.0);
         Some(slowdowns)
+    }
+
+    /// Whether they say something of a batch of this many configurations.
+    pub(super) fn hold_for(&self, configs: usize) -> bool {
+        scalar(configs) <= self.configs * scalar(MORE)
     }
 
     /// The expected ln(slowdown).

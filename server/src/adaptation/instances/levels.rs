@@ -22,7 +22,7 @@ pub(super) struct InstanceLearner<'a> {
     pub(super) binned: BinnedRows,
 }
 
-/// Rounds of learning, of learning a level, and of learning without some lists.
+/// Rounds of learning, and of learning a level.
 pub(super) const ROUNDS: usize = 300;
 pub(super) const ROUNDS_OF_LEVELS: usize = 100;
 

@@ -183,9 +183,13 @@ impl InstanceModel {
         predicted
     }
 
-    /// How far a first pick is expected to be above the fastest, given what is predicted of it; nothing if too few instances tell.
-    pub(crate) fn slowdown(&self, predicted: f64) -> Option<Slowdown> {
+    /// How far a first pick of some configurations is expected to be above the fastest, given what is predicted of it; nothing if instances
+    /// do not tell.
+    pub(crate) fn slowdown(&self, predicted: f64, configs: usize) -> Option<Slowdown> {
         let slowdowns = self.slowdowns.as_ref()?;
+        if !slowdowns.hold_for(configs) {
+            return None;
+        }
         let expected = slowdowns.expected(predicted);
         Some(Slowdown {
             expected: libm::exp(expected),
@@ -296,7 +300,7 @@ mod tests {
             InstanceModel::new((0..40).map(|number| list(number, tiles())).collect()).unwrap();
         assert!(slowdown(&model) < 0.04, "{}", slowdown(&model));
         assert!(model.basis.agreement > 0.7, "{:?}", model.basis);
-        let expected = model.slowdown(0.0).unwrap();
+        let expected = model.slowdown(0.0, 8).unwrap();
         assert!(
             expected.expected < 1.2 && expected.upper >= expected.expected,
             "{expected:?}"
