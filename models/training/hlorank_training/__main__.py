@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     for task in ("layout", "tile"):
         train = _add_data(_add(kinds, task, commands.train, f"a model of {task}s"))
         train.add_argument("--out", type=Path, required=True, help="folder for the checkpoint")
-        train.add_argument("--minutes", type=float, default=6.0, help="maximum (default: 6)")
+        train.add_argument("--minutes", type=float, help="maximum (default: the preset's)")
         train.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
         train.add_argument(
             "--architecture",

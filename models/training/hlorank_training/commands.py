@@ -46,7 +46,9 @@ def train(arguments: argparse.Namespace) -> None:
 
     entry = REGISTRY.find(arguments.task, arguments.architecture)
     preset = entry.preset(arguments.preset)
-    training = replace(preset.training, seed=arguments.seed, minutes=arguments.minutes)
+    training = replace(preset.training, seed=arguments.seed)
+    if arguments.minutes is not None:
+        training = replace(training, minutes=arguments.minutes)
     settings = preset.model
     if arguments.pad_value not in (None, entry.model.form(settings).pad_value):
         if not hasattr(settings, "pad_value"):

@@ -99,6 +99,21 @@ def test_a_training_with_other_settings_does_not_go_on(tmp_path):
         trained(0, tmp_path / "state.pt", seed=2)
 
 
+def test_the_members_of_a_model_learn_on_their_own_and_are_served_as_their_mean():
+    model = ENTRY.model.for_graphs(replace(ENTRY.preset("small").model, dropout=0.0), GRAPHS)
+    chosen = [np.arange(len(GRAPHS[0].runtimes))]
+    with torch.no_grad():
+        model.encoder.eval()
+        members = model.scores(GRAPHS[:1], chosen)
+        served = model.eval().scores(GRAPHS[:1], chosen)
+    assert members.shape == (len(GRAPHS[0].runtimes), 2)
+    assert torch.equal(members.mean(-1), served)
+    model.train().scores(GRAPHS[:1], chosen)[:, 1].sum().backward()
+    learning = {name for name, weight in model.named_parameters() if weight.grad is not None}
+    moved = {name for name in learning if model.get_parameter(name).grad.any()}
+    assert moved and all(name.startswith("encoder.loops.member.") for name in moved)
+
+
 @pytest.mark.parametrize(("repeated", "expected"), [("mean", [7, 3]), ("smallest", [4, 3])])
 def test_a_configuration_that_was_measured_repeatedly_has_one_run_time(repeated, expected):
     nothing = np.empty(0)

@@ -177,6 +177,22 @@ class Head(nn.Module):
         return (self.linear(sum) + self.bent(symmetric_log(sum))).squeeze(-1)
 
 
+class MemberHead(nn.Module):
+    """Maps summed embeddings f32 [C, D], whose last channel is the score of a member, to scores.
+
+    The scores are f32 [C], the means of the network's and of the member's; in training they are
+    f32 [C, 2], since both learn on their own.
+    """
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.network = Head(width - 1)
+
+    def forward(self, sum: Tensor) -> Tensor:
+        scores = torch.stack([self.network(sum[:, :-1]), sum[:, -1]], -1)
+        return scores if self.training else scores.mean(-1)
+
+
 class GraphSageTransformer(SegmentModel):
     """Encoder and head, trained together."""
 
@@ -185,7 +201,7 @@ class GraphSageTransformer(SegmentModel):
         self.settings = settings
         self.embedding = settings.embedding + (LOOP_CHANNELS if settings.loops else 0)
         self.encoder = Encoder(settings)
-        self.head = Head(self.embedding)
+        self.head = (MemberHead if settings.loops else Head)(self.embedding)
 
     @classmethod
     def form(cls, settings: ModelSettings) -> Form:
@@ -222,7 +238,8 @@ _PRESETS = (
     Preset(
         ModelSettings("tile", dropout=0.3, feature_dropout=0.2, loops=True),
         TrainSettings(
-            epochs=40,
+            epochs=60,
+            minutes=60,
             learning_rate=2e-3,
             graphs_per_step=8,
             loss=LossSettings(noise=0.02, full_weight=0.2),

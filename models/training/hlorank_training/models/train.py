@@ -170,13 +170,17 @@ class _Trainer:
         return float(loss.detach())
 
     def _loss(self, scores: Tensor, runtimes: Sequence[np.ndarray]) -> Tensor:
-        """Returns the mean over graphs; scores of different graphs are never compared."""
-        lists = torch.split(scores, list(map(len, runtimes)))
+        """Returns the mean over graphs, and the sum over members if scores are [c, members].
+
+        Scores of different graphs or members are never compared.
+        """
+        lists = torch.split(scores.view(len(scores), -1), list(map(len, runtimes)))
         losses = [
-            self.loss(part, torch.from_numpy(times).to(part.device))
+            self.loss(member, torch.from_numpy(times).to(part.device))
             for part, times in zip(lists, runtimes, strict=True)
+            for member in part.unbind(-1)
         ]
-        return torch.stack(losses).mean()
+        return torch.stack(losses).sum() / len(runtimes)
 
     def _remember(self, epoch: int, loss: float, tau: float) -> None:
         self.history.append({"epoch": epoch, "loss": loss, "validation_tau": tau})

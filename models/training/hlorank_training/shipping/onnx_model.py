@@ -134,7 +134,9 @@ def _write_split_encoder(encoder: SplitEncoder, example: Sequence[Tensor], folde
         of_segments, tuple(segments), _SEGMENT_INPUTS, encoder.tensors, (tuple(dimensions),), path
     )
     configuration = encoder.configuration_inputs(config)
-    dimensions = [{0: Dim.AUTO, 1: Dim.AUTO} for _ in configuration]
+    # A tile has as many columns as the model takes; layouts have more nodes or fewer.
+    axes = (0,) if config.ndim == 2 else (0, 1)
+    dimensions = [dict.fromkeys(axes, Dim.AUTO) for _ in configuration]
     # The exporter takes lengths from the first input that has them, and the configuration has one
     # for each row.
     export_module(
