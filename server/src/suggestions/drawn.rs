@@ -79,6 +79,9 @@ const MAX_FACTORS: usize = 16;
 /// Bytes of a configuration beside its values: in a set, in a batch, and as a point.
 const CONFIG_BYTES: usize = 512;
 
+/// Bytes of a value: its place twice, and three times as a float while a batch is made.
+const VALUE_BYTES: usize = 2 * size_of::<u16>() + 3 * size_of::<f32>();
+
 impl DrawnSpace {
     /// Reads and checks a description of the configurations of a query's graph.
     pub(crate) fn read(space: ConfigSpace, query: &Query) -> Result<Self, CallError> {
@@ -281,7 +284,7 @@ pub(crate) async fn suggest_drawn(
     query
         .call
         .place
-        .hold(rows * (CONFIG_BYTES + 8 * space.width()))?;
+        .hold(rows * (CONFIG_BYTES + VALUE_BYTES * space.width()))?;
     let evaluator = query.evaluator();
     let pool = Arc::clone(evaluator.engine.pool());
     let mut known = HashSet::new();

@@ -4,6 +4,7 @@ mod answers;
 mod instances;
 mod measured;
 mod selection;
+mod spaces;
 mod without_model;
 
 use hlorank_tests::prelude::*;

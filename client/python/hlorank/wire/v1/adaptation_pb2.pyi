@@ -36,6 +36,8 @@ class _MeasurementFailureEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Me
     """Its result was wrong."""
     MEASUREMENT_FAILURE_TIMEOUT: _MeasurementFailure.ValueType  # 4
     """It ran too long."""
+    MEASUREMENT_FAILURE_INVALID: _MeasurementFailure.ValueType  # 5
+    """It is not allowed, for a reason that the description of the space does not say."""
 
 class MeasurementFailure(_MeasurementFailure, metaclass=_MeasurementFailureEnumTypeWrapper):
     """How a measured configuration failed."""
@@ -50,6 +52,8 @@ MEASUREMENT_FAILURE_WRONG_RESULT: MeasurementFailure.ValueType  # 3
 """Its result was wrong."""
 MEASUREMENT_FAILURE_TIMEOUT: MeasurementFailure.ValueType  # 4
 """It ran too long."""
+MEASUREMENT_FAILURE_INVALID: MeasurementFailure.ValueType  # 5
+"""It is not allowed, for a reason that the description of the space does not say."""
 Global___MeasurementFailure: _TypeAlias = MeasurementFailure  # noqa: Y015
 
 class _Evidence:

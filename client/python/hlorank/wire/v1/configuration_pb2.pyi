@@ -625,3 +625,108 @@ class ParameterConfig(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ParameterConfig: _TypeAlias = ParameterConfig  # noqa: Y015
+
+@_typing.final
+class ConfigSpace(_message.Message):
+    """Configurations that are too many to list: all combinations of the values of some columns that fulfil the constraints."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLUMNS_FIELD_NUMBER: _builtins.int
+    CONSTRAINTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def columns(self) -> _containers.RepeatedCompositeFieldContainer[Global___ColumnValues]:
+        """The values of each configuration column, in the order of the columns: at most 1,024 columns."""
+
+    @_builtins.property
+    def constraints(self) -> _containers.RepeatedCompositeFieldContainer[Global___SpaceConstraint]:
+        """What configurations have to fulfil: at most 64; none by default. What these cannot say, the client checks, and reports a suggestion
+        that is not allowed with the failure INVALID, which teaches, too.
+        """
+
+    def __init__(
+        self,
+        *,
+        columns: _abc.Iterable[Global___ColumnValues] | None = ...,
+        constraints: _abc.Iterable[Global___SpaceConstraint] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "constraints", b"constraints"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConfigSpace: _TypeAlias = ConfigSpace  # noqa: Y015
+
+@_typing.final
+class ColumnValues(_message.Message):
+    """The values of a column."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Finite numbers, each once: from 1 to 4,096."""
+
+    def __init__(
+        self,
+        *,
+        values: _abc.Iterable[_builtins.float] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ColumnValues: _TypeAlias = ColumnValues  # noqa: Y015
+
+@_typing.final
+class SpaceConstraint(_message.Message):
+    """A bound of a quotient of products of columns, such as of a * b, or of a / b."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FACTORS_FIELD_NUMBER: _builtins.int
+    DIVISORS_FIELD_NUMBER: _builtins.int
+    LEAST_FIELD_NUMBER: _builtins.int
+    MOST_FIELD_NUMBER: _builtins.int
+    IS_WHOLE_FIELD_NUMBER: _builtins.int
+    least: _builtins.float
+    """The least value that is allowed; unset (the default) for none."""
+    most: _builtins.float
+    """The largest value that is allowed; unset (the default) for none."""
+    is_whole: _builtins.bool
+    """Whether the quotient has to be a whole number; off by default."""
+    @_builtins.property
+    def factors(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Numbers of the columns that are multiplied, from 0: from 1 to 16."""
+
+    @_builtins.property
+    def divisors(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Numbers of the columns whose product divides it: at most 16; none by default."""
+
+    def __init__(
+        self,
+        *,
+        factors: _abc.Iterable[_builtins.int] | None = ...,
+        divisors: _abc.Iterable[_builtins.int] | None = ...,
+        least: _builtins.float | None = ...,
+        most: _builtins.float | None = ...,
+        is_whole: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_least", b"_least", "_most", b"_most", "least", b"least", "most", b"most"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_least", b"_least", "_most", b"_most", "divisors", b"divisors", "factors", b"factors", "is_whole", b"is_whole", "least", b"least", "most", b"most"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__least: _TypeAlias = _typing.Literal["least"]  # noqa: Y015
+    _WhichOneofArgType__least: _TypeAlias = _typing.Literal["_least", b"_least"]  # noqa: Y015
+    _WhichOneofReturnType__most: _TypeAlias = _typing.Literal["most"]  # noqa: Y015
+    _WhichOneofArgType__most: _TypeAlias = _typing.Literal["_most", b"_most"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__least) -> _WhichOneofReturnType__least | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__most) -> _WhichOneofReturnType__most | None: ...
+
+Global___SpaceConstraint: _TypeAlias = SpaceConstraint  # noqa: Y015

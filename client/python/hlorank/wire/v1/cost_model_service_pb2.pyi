@@ -412,6 +412,8 @@ class SuggestConfigsRequest(_message.Message):
     SOURCE_FIELD_NUMBER: _builtins.int
     LEASE_FIELD_NUMBER: _builtins.int
     BATCH_DIGEST_FIELD_NUMBER: _builtins.int
+    SPACE_FIELD_NUMBER: _builtins.int
+    PENDING_CONFIGS_FIELD_NUMBER: _builtins.int
     count: _builtins.int
     """Number of suggestions, at most 64; 0 (the default) for 1."""
     since_improvement: _builtins.int
@@ -456,6 +458,17 @@ class SuggestConfigsRequest(_message.Message):
         `adapt.use_stored`, and not suggested again.
         """
 
+    @_builtins.property
+    def space(self) -> _configuration_pb2.ConfigSpace:
+        """The configurations to choose from, in place of `batch`, if they are too many to list. Only for a graph of one node, without `lease`
+        and `pending`, and with `source` BATCH. The server scores at most 8,192 of them: what `adapt` contains, random ones, and changes of
+        those with the lowest predicted times. If it finds none that fulfils the constraints, it refuses the call with reason SPACE_EMPTY.
+        """
+
+    @_builtins.property
+    def pending_configs(self) -> _configuration_pb2.ParameterConfigs:
+        """Configurations of `space` that are being measured: at most 256. They are not suggested, as `pending` of a batch."""
+
     def __init__(
         self,
         *,
@@ -470,10 +483,12 @@ class SuggestConfigsRequest(_message.Message):
         source: Global___SuggestionSource.ValueType = ...,
         lease: _lease_pb2.LeaseRequest | None = ...,
         batch_digest: _builtins.bytes = ...,
+        space: _configuration_pb2.ConfigSpace | None = ...,
+        pending_configs: _configuration_pb2.ParameterConfigs | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["adapt", b"adapt", "batch", b"batch", "graph", b"graph", "lease", b"lease", "model", b"model"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["adapt", b"adapt", "batch", b"batch", "graph", b"graph", "lease", b"lease", "model", b"model", "pending_configs", b"pending_configs", "space", b"space"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapt", b"adapt", "batch", b"batch", "batch_digest", b"batch_digest", "count", b"count", "graph", b"graph", "lease", b"lease", "model", b"model", "pending", b"pending", "seed", b"seed", "since_improvement", b"since_improvement", "source", b"source"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapt", b"adapt", "batch", b"batch", "batch_digest", b"batch_digest", "count", b"count", "graph", b"graph", "lease", b"lease", "model", b"model", "pending", b"pending", "pending_configs", b"pending_configs", "seed", b"seed", "since_improvement", b"since_improvement", "source", b"source", "space", b"space"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -498,12 +513,13 @@ class SuggestConfigsResponse(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     RETRY_AFTER_FIELD_NUMBER: _builtins.int
     BATCH_DIGEST_FIELD_NUMBER: _builtins.int
+    CONFIGS_FIELD_NUMBER: _builtins.int
     graph_hash: _builtins.bytes
     """32 bytes; later calls may send this hash instead of the graph."""
     state: _lease_pb2.SearchState.ValueType
     """What the search is doing, if `lease` is set."""
     batch_digest: _builtins.bytes
-    """32 bytes; later calls may send this digest instead of the batch."""
+    """32 bytes; later calls may send this digest instead of the batch. Empty if the call has a `space`."""
     @_builtins.property
     def suggestions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Suggestion]:
         """The suggestions in the order in which to measure them. Fewer than asked for if there are no more configurations that
@@ -546,6 +562,10 @@ class SuggestConfigsResponse(_message.Message):
     def retry_after(self) -> _duration_pb2.Duration:
         """When to ask again, if the state is ALL_LEASED."""
 
+    @_builtins.property
+    def configs(self) -> _configuration_pb2.ParameterConfigs:
+        """The suggested configurations, in the order of `suggestions`, if the call has a `space`."""
+
     def __init__(
         self,
         *,
@@ -562,10 +582,11 @@ class SuggestConfigsResponse(_message.Message):
         state: _lease_pb2.SearchState.ValueType = ...,
         retry_after: _duration_pb2.Duration | None = ...,
         batch_digest: _builtins.bytes = ...,
+        configs: _configuration_pb2.ParameterConfigs | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["adaptation", b"adaptation", "combinations", b"combinations", "confidence", b"confidence", "model", b"model", "retry_after", b"retry_after", "reuse", b"reuse", "timings", b"timings"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["adaptation", b"adaptation", "combinations", b"combinations", "confidence", b"confidence", "configs", b"configs", "model", b"model", "retry_after", b"retry_after", "reuse", b"reuse", "timings", b"timings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adaptation", b"adaptation", "batch_digest", b"batch_digest", "combinations", b"combinations", "confidence", b"confidence", "graph_hash", b"graph_hash", "leases", b"leases", "model", b"model", "retry_after", b"retry_after", "reuse", b"reuse", "state", b"state", "suggestions", b"suggestions", "timings", b"timings", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adaptation", b"adaptation", "batch_digest", b"batch_digest", "combinations", b"combinations", "confidence", b"confidence", "configs", b"configs", "graph_hash", b"graph_hash", "leases", b"leases", "model", b"model", "retry_after", b"retry_after", "reuse", b"reuse", "state", b"state", "suggestions", b"suggestions", "timings", b"timings", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -584,7 +605,7 @@ class Suggestion(_message.Message):
     LOG_SD_FIELD_NUMBER: _builtins.int
     EXPECTED_IMPROVEMENT_FIELD_NUMBER: _builtins.int
     config: _builtins.int
-    """Number of the configuration, from 0: in the batch of the request, or in `combinations` if the answer has them."""
+    """Number of the configuration, from 0: in the batch of the request, or in `combinations` or `configs` if the answer has them."""
     reason: Global___SuggestionReason.ValueType
     """Why it is suggested."""
     score: _builtins.float
