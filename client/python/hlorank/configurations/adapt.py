@@ -21,7 +21,7 @@ from hlorank.configurations.batch import Batch
 from hlorank.wire import messages
 from hlorank.wire.words import value_of
 
-FAILURES = ("compile", "crash", "wrong_result", "timeout")
+FAILURES = ("compile", "crash", "wrong_result", "timeout", "invalid")
 """What a measurement may fail by."""
 SHORTEST, LONGEST = 1e-12, 1e9
 """Run times in seconds that a server keeps."""

@@ -176,7 +176,8 @@ class AsyncSpaceSearch(Connected):
         Args:
             configuration: The values of its parameters, or its number in the space.
             seconds: Mean run time, from 1e-12 to 1e9.
-            failure: How it failed instead: ``compile``, ``crash``, ``wrong_result`` or ``timeout``.
+            failure: How it failed instead: ``compile``, ``crash``, ``wrong_result``, ``timeout`` or
+                ``invalid``.
             repeats: Number of runs that the time is the mean of.
 
         Raises:
