@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -56,7 +57,9 @@ def test_a_new_shape_is_answered_from_the_others(shell, tmp_path):
         found = shell(new, HLORANK_ENDPOINT=address)
         source = shell(export, HLORANK_ENDPOINT=address)
     assert first.startswith("first pick: None rests on: nothing")
-    assert "5 instances, " in found and "first pick: ({'TILE_I'" in found
+    # The server learns behind the calls, so that the last of them may be missing.
+    assert re.search(r"rests on: [45] instances, \d+ measurements", found)
+    assert "first pick: ({'TILE_I'" in found
     known = {}
     exec(source, known)
     policy = json.loads((tmp_path / "product.json").read_text())
