@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, fmt, path::Path, slice};
 use hlorank_client::{
     GraphHandle,
     v1::{
-        self, FeatureGraph, ParameterConfig, ParameterConfigs, config_batch::Configs, graph::Source,
+        self, FeatureGraph, InstanceFeature, ParameterConfig, ParameterConfigs,
+        config_batch::Configs, graph::Source, instance_feature,
     },
 };
 use hlorank_graph::{Configurations, EncodedBatch, Limits, Task};
@@ -23,11 +24,30 @@ use crate::{configuration::read_text, error::CommandError};
 struct SpaceFile {
     name: String,
     #[serde(default)]
-    instance: String,
+    instance: Instance,
     parameters: Parameters,
     /// Those to consider, each with a value for every parameter in the order of `parameters`; all combinations if there is no list.
     #[serde(default)]
     configurations: Option<Vec<Vec<Value>>>,
+}
+
+/// What is tuned, if it is one of several with these parameters.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Instance {
+    /// A name, of which nothing is learned.
+    Name(String),
+    /// Features, of which a server learns.
+    Features(BTreeMap<String, Feature>),
+}
+
+/// The value of a feature of an instance.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Feature {
+    Number(f64),
+    Flag(bool),
+    Text(String),
 }
 
 /// The values of each parameter, in the order of the file.
@@ -45,6 +65,22 @@ pub(super) struct WorkerSpace {
 
 /// Maximum number of configurations, the default of the server's `--max-configs`.
 const MAX_CONFIGURATIONS: usize = 500_000;
+
+impl Default for Instance {
+    fn default() -> Self {
+        Self::Name(String::new())
+    }
+}
+
+impl From<Feature> for instance_feature::Value {
+    fn from(feature: Feature) -> Self {
+        match feature {
+            Feature::Number(number) => Self::Number(number),
+            Feature::Flag(is_set) => Self::Number(f64::from(u8::from(is_set))),
+            Feature::Text(text) => Self::Text(text),
+        }
+    }
+}
 
 impl<'de> Deserialize<'de> for Parameters {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -119,10 +155,19 @@ impl WorkerSpace {
         let configurations = EncodedBatch::try_from(&configs)
             .and_then(|batch| batch.read(Task::FeatureSet, &[0], &Limits::default()))
             .map_err(|error| error.to_string())?;
+        let (instance, features) = match file.instance {
+            Instance::Name(name) => (name, BTreeMap::new()),
+            Instance::Features(features) => (String::new(), features),
+        };
+        let features = features.into_iter().map(|(name, value)| InstanceFeature {
+            name,
+            value: Some(value.into()),
+        });
         let graph = FeatureGraph {
             feature_set: file.name,
             config_columns: columns.keys().map(|&name| name.to_owned()).collect(),
-            instance: file.instance,
+            instance,
+            instance_features: features.collect(),
             ..FeatureGraph::default()
         };
         let graph = GraphHandle::of_message(v1::Graph {
@@ -166,7 +211,7 @@ fn combinations(parameters: &[(String, Vec<Value>)]) -> Result<Vec<Vec<Value>>, 
     Ok(rows)
 }
 
-/// The number that a value counts as: text as its place among the values, from 0.
+/// The number that a value counts as: text as its place among the values, from 0, and null, for a parameter that does not apply, as -1.
 #[expect(clippy::cast_possible_truncation, reason = "the server takes f32")]
 fn number_of(value: &Value, values: &[Value]) -> Option<f32> {
     let place = values.iter().position(|each| each == value)?;
@@ -178,6 +223,7 @@ fn number_of(value: &Value, values: &[Value]) -> Option<f32> {
             reason = "lists are far shorter than 2^24"
         )]
         Value::String(_) => Some(place as f32),
+        Value::Null => Some(-1.0),
         _ => None,
     }
 }

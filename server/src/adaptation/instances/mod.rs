@@ -109,7 +109,7 @@ impl InstanceModel {
             .flat_map(|list| &list.measurements.times)
             .copied()
             .collect();
-        let learner = InstanceLearner::new(&rows, &lists, &times, instances >= MANY);
+        let learner = InstanceLearner::new(&rows, &lists, &times, lists.len() >= MANY);
         let levels = learner.levels();
         let check = check(&learner, &levels);
         let trees = learner.trees(&levels, ROUNDS, |_| true);
