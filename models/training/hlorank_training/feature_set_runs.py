@@ -19,7 +19,12 @@ from hlorank_training.data.ranking_quality import (
     top_slowdown,
 )
 from hlorank_training.measuring.provenance import targets_of
-from hlorank_training.models.feature_set_model import FeatureSetEnsemble, FeatureSetSettings
+from hlorank_training.models.feature_set_model import (
+    FeatureSetEnsemble,
+    FeatureSetModel,
+    FeatureSetSettings,
+    StepModel,
+)
 from hlorank_training.models.train_feature_sets import FeatureSetTraining, train_feature_set
 from hlorank_training.runs import Destination
 from hlorank_training.shipping.export import ArtifactIdentity, digest
@@ -71,12 +76,16 @@ def train_members(
 ) -> FeatureSetEnsemble:
     """Trains models with different seeds, whose mean is exported.
 
-    ``order`` says that scores only order the configurations of a graph.
+    ``order`` says that scores only order the configurations of a graph; every seed then has a model
+    of each kind, which order held-out graphs better together than either does.
     """
     columns = graphs[0].node_features.shape[-1], graphs[0].config_features.shape[-1]
     settings = FeatureSetSettings(*columns, products=products, order=order)
     trainings = [FeatureSetTraining(epochs, seed=seed) for seed in range(1, members + 1)]
-    return FeatureSetEnsemble([train_feature_set(graphs, settings, each) for each in trainings])
+    kinds = (FeatureSetModel, StepModel) if order else (FeatureSetModel,)
+    return FeatureSetEnsemble(
+        [train_feature_set(graphs, settings, each, kind) for kind in kinds for each in trainings]
+    )
 
 
 def held_out_quality(graphs: Sequence[FeatureGraph], score: Score) -> dict[str, Any]:

@@ -126,7 +126,8 @@ def test_the_layers_of_the_graph_run_once_for_all_rows_of_a_segment(settings, tm
         part: sum(np.prod(t.dims) for t in onnx.load(tmp_path / f"{part}.onnx").graph.initializer)
         for part in ("segment", "encoder")
     }
-    assert weights["segment"] > weights["encoder"]
+    # Columns of loops differ from row to row, so their layers are the encoder's.
+    assert settings.loops or weights["segment"] > weights["encoder"]
     operators = [node.op_type for node in onnx.load(tmp_path / "encoder.onnx").graph.node]
     assert "Attention" not in operators
     assert len(operators) < 105

@@ -167,13 +167,53 @@ class FeatureSetModel(_Scorer):
         return torch.cat([configs, *(product.unsqueeze(-1) for product in products)], -1).abs()
 
 
-class FeatureSetEnsemble(_Scorer):
-    """The mean of models that differ in their seed: of the logarithms of milliseconds."""
+_STEPS = 32
+_STEP_WIDTH = 128
 
-    def __init__(self, members: Sequence[FeatureSetModel]):
+
+class StepModel(_Scorer):
+    """Scores the order of configurations by the place of every column among its quantiles.
+
+    A column is as many numbers as it has steps between quantiles, each 0 below the step and 1 above
+    it, so that a layer can learn thresholds as trees do. The score is the sum over nodes.
+    """
+
+    architecture = "quantile-steps"
+
+    def __init__(self, settings: FeatureSetSettings):
+        super().__init__()
+        self.settings = settings
+        self.register_buffer("low", torch.zeros(settings.config_columns, _STEPS))
+        self.register_buffer("width", torch.ones(settings.config_columns, _STEPS))
+        self.layers = nn.Sequential(
+            nn.Dropout(0.1),
+            nn.Linear(settings.config_columns * _STEPS, _STEP_WIDTH),
+            nn.ReLU(),
+            nn.Dropout(0.25),
+            nn.Linear(_STEP_WIDTH, 1),
+        )
+
+    def fit(self, graphs: Sequence[FeatureGraph]) -> None:
+        """Computes the quantiles of the training graphs."""
+        columns = self.settings.config_columns
+        rows = np.concatenate([graph.config_features.reshape(-1, columns) for graph in graphs])
+        quantiles = np.quantile(rows, np.linspace(0, 1, _STEPS + 1), 0).T
+        self.low.copy_(torch.from_numpy(quantiles[:, :-1]))
+        self.width.copy_(torch.from_numpy(np.diff(quantiles)).clamp(min=1e-6))
+
+    def forward(self, batch: FeatureBatch) -> Tensor:
+        """Returns scores [B], which are no run times."""
+        places = ((batch.configs.unsqueeze(-1) - self.low) / self.width).clamp(0, 1)
+        return (self.layers(places.flatten(-2)).squeeze(-1) * batch.mask).sum(-1)
+
+
+class FeatureSetEnsemble(_Scorer):
+    """The mean of models that differ in their seed, or kind: of the logarithms of milliseconds."""
+
+    def __init__(self, members: Sequence[FeatureSetModel | StepModel]):
         super().__init__()
         self.settings = members[0].settings
-        self.architecture = members[0].architecture
+        self.architecture = "+".join(dict.fromkeys(member.architecture for member in members))
         if len(members) > 1:
             self.architecture += f"-ensemble-{len(members)}"
         self.members = nn.ModuleList(members)

@@ -14,6 +14,7 @@ from hlorank_training.data.feature_graphs import FeatureGraph
 from hlorank_training.models.feature_set_model import (
     FeatureSetModel,
     FeatureSetSettings,
+    StepModel,
     make_batch,
 )
 from hlorank_training.models.training_settings import logistic, rank_mean
@@ -48,12 +49,13 @@ def train_feature_set(
     graphs: Sequence[FeatureGraph],
     settings: FeatureSetSettings,
     training: FeatureSetTraining,
-) -> FeatureSetModel:
-    """Trains on all configurations of graphs."""
+    kind: type[FeatureSetModel] | type[StepModel] = FeatureSetModel,
+) -> FeatureSetModel | StepModel:
+    """Trains a model of a kind on all configurations of graphs."""
     torch.manual_seed(training.seed)
     torch.set_num_threads(1)
     random = np.random.default_rng(training.seed)
-    model = FeatureSetModel(settings)
+    model = kind(settings)
     model.fit(graphs)
     average = AveragedModel(
         model, multi_avg_fn=get_ema_multi_avg_fn(training.averaging), use_buffers=True
