@@ -2,6 +2,7 @@
 //! learned in the background: the first call waits for it, later ones are answered from the last model.
 
 use std::{
+    iter::once,
     mem::take,
     sync::{
         Arc,
@@ -227,7 +228,7 @@ impl InstanceSet {
 }
 
 impl InstanceSet {
-    /// Other instances on the call's target, then all on other targets, each with the number of its target.
+    /// The instances on the call's target, then those on other targets, each with the number of its target.
     async fn subjects(&self) -> Result<Vec<(Subject, Option<usize>)>, CallError> {
         let store = self.stored.store()?;
         let structure = self.graph.whole.structure();
@@ -235,18 +236,23 @@ impl InstanceSet {
             target: target.to_owned(),
             graph: self.graph.hash,
         };
-        let own = store.alike(subject(&self.target), structure, MAX_INSTANCES);
-        let mut subjects: Vec<_> = own.await?.into_iter().map(|other| (other, None)).collect();
         let others = match &self.others {
             OtherTargets::Named(names) => names.clone(),
             OtherTargets::All => other_targets(store, &self.graph, &self.target).await?,
         };
-        for (number, target) in others.iter().enumerate() {
+        let targets = others
+            .iter()
+            .enumerate()
+            .map(|(number, name)| (name, Some(number)));
+        let mut subjects = Vec::new();
+        for (target, number) in once((&self.target, None)).chain(targets) {
             let left = MAX_INSTANCES - subjects.len().min(MAX_INSTANCES);
-            // The instance itself says most of all there.
-            let mut of_target = vec![subject(target)];
-            of_target.extend(store.alike(subject(target), structure, left).await?);
-            subjects.extend(of_target.into_iter().map(|other| (other, Some(number))));
+            let own = subject(target);
+            let mut of_target = store.alike(own.clone(), structure, left).await?;
+            // The instance of the call that learns is one of the set, so that all calls learn the same.
+            of_target.push(own);
+            of_target.sort_by_key(|subject| subject.graph.0);
+            subjects.extend(of_target.into_iter().map(|subject| (subject, number)));
         }
         Ok(subjects)
     }
