@@ -6,7 +6,8 @@
 //! `lengths` learns. `fit` finds the variances that make the measurements likely, with Student-t noise, so that an outlier has
 //! little influence; `covariance` solves for them, in time with the cube of the number of measurements or of properties, whichever
 //! is smaller. What `related` lists say takes the place of scores: other kernels by linear regression, the same graph on other targets
-//! and other `instances` of a set by boosted `trees`. `suggest` chooses what to measure by expected improvement (`joint`), and the posterior says how far a ranking can be trusted (`confidence`).
+//! and other `instances` of a set by boosted `trees`. `suggest` chooses what to measure by expected improvement (`joint`), and the
+//! posterior says how far a ranking can be trusted (`confidence`).
 //!
 //! Everything here is a pure function of the set of measurements: measurements are sorted, sums have a fixed order, and every step is
 //! taken a fixed number of times. Wire messages and the engine are unknown here.
