@@ -43,14 +43,12 @@ pub use error::{
     ConfigurationError, FileError, FusionError, GraphError, ModuleFault, TextError, UnreadContent,
 };
 pub use features::{
-    FEATURES, FeatureSet, LOOP_COLUMNS, LOOP_FEATURES, NamedFeatureSet, NamedSetError, Pad,
-    SequenceLengths,
+    FEATURES, FeatureSet, InstanceFeature, InstanceFeatureError, InstanceFeatures, InstanceValue,
+    LOOP_COLUMNS, LOOP_FEATURES, NamedFeatureSet, NamedSetError, Pad, SequenceLengths,
 };
 pub use file::{GraphFile, read_input};
 pub use fusion::{Kernel, KernelLimits, KernelMemory, KernelTooLarge};
-pub use graph::{
-    FeatureGraph, Graph, InstanceFeature, InstanceFeatureError, InstanceFeatures, InstanceValue,
-};
+pub use graph::{FeatureGraph, Graph};
 pub use limits::{LimitKind, Limits};
 pub use loops::LoopNest;
 pub use measured_graph::{GraphSource, MeasuredGraph, Measurements};

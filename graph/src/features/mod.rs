@@ -3,11 +3,13 @@
 //!
 //! All arithmetic is on `i64`, wraps on overflow, and is rounded to `f32` at the end.
 
+mod instance;
 mod instruction;
 mod loop_columns;
 mod named_set;
 mod set;
 
+pub use instance::{InstanceFeature, InstanceFeatureError, InstanceFeatures, InstanceValue};
 pub(crate) use instruction::parameter_row;
 pub(crate) use instruction::{aggregate, featurize};
 pub(crate) use loop_columns::COUNTED_OPCODES;

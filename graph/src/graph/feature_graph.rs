@@ -1,13 +1,12 @@
 use std::sync::Arc;
 
 use crate::{
-    GraphArrays, GraphError, Limits, NamedFeatureSet,
+    GraphArrays, GraphError, InstanceFeatureError, InstanceFeatures, InstanceValue, Limits,
+    NamedFeatureSet,
     arrays::{check_acyclic, check_ends, clear_signs_of_zeros},
     features::is_set_name,
     hash::CanonicalForm,
 };
-
-use super::instance::{InstanceFeatureError, InstanceFeatures};
 
 /// A graph of `n` nodes with the columns of a named feature set, which the manifest of a model or the sender defines, and `m`
 /// edges. Edges form no cycle.
@@ -179,9 +178,26 @@ impl FeatureGraph {
         }
         if !self.instance_features.is_empty() {
             form.bytes(b"instance features");
-            self.instance_features.write(&mut form);
+            self.write_instance(&mut form);
         }
         form
+    }
+
+    fn write_instance(&self, form: &mut CanonicalForm) {
+        form.count(self.instance_features.iter().count());
+        for feature in self.instance_features.iter() {
+            let (kind, bytes) = match feature.value() {
+                InstanceValue::Number(number) => {
+                    (b"number", number.to_bits().to_le_bytes().to_vec())
+                }
+                InstanceValue::Text(text) => (b"text  ", text.clone().into_bytes()),
+            };
+            form.count(feature.name().len());
+            form.bytes(feature.name().as_bytes());
+            form.bytes(kind);
+            form.count(bytes.len());
+            form.bytes(&bytes);
+        }
     }
 
     /// Writes what instances of one set share, whose measurements say something of each other.
@@ -243,6 +259,31 @@ mod tests {
             (&[][..], &[0, 1, 2][..])
         );
         assert_eq!(graph.raw_row(1), [3.0, 4.0]);
+    }
+
+    #[test]
+    fn features_of_an_instance_are_part_of_the_hash() {
+        let hash = |features: &[(&str, f64)]| {
+            let feature = |&(name, number): &(&str, f64)| hlorank_proto::v1::InstanceFeature {
+                name: name.to_owned(),
+                value: Some(hlorank_proto::v1::instance_feature::Value::Number(number)),
+            };
+            let features: Vec<_> = features.iter().map(feature).collect();
+            let features = InstanceFeatures::of_message(&features).unwrap();
+            let graph = FeatureGraph::new("set".to_owned(), 1, vec![], vec![], &Limits::default());
+            let graph = graph.unwrap().with_instance_features(features).unwrap();
+            let graph = Graph::of_features(graph);
+            (graph.hash(), graph.structure())
+        };
+        let [one, other] = [hash(&[("m", 1.0), ("n", 2.0)]), hash(&[("m", 2.0)])];
+        assert_eq!(hash(&[("n", 2.0), ("m", 1.0)]), one);
+        assert_ne!(other.0, one.0);
+        assert_eq!(other.1, one.1, "instances of a set are alike");
+        assert_ne!(
+            hash(&[]).1,
+            one.1,
+            "an instance without features teaches nothing of others"
+        );
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use hlorank_proto::v1::{self, GraphFeatures, graph::Source};
 
-use super::{checked::Graph, feature_graph::FeatureGraph, instance::InstanceFeatures};
+use super::{checked::Graph, feature_graph::FeatureGraph};
 use crate::{
-    FEATURES, FusionProgram, GraphArrays, GraphError, HloModule, Limits, NodeDescription, Pad,
-    Scope, Task, pace,
+    FEATURES, FusionProgram, GraphArrays, GraphError, HloModule, InstanceFeatures, Limits,
+    NodeDescription, Pad, Scope, Task, pace,
 };
 
 impl Graph {

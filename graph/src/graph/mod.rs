@@ -2,11 +2,6 @@
 
 mod checked;
 mod feature_graph;
-mod instance;
 mod message;
 
-pub use self::{
-    checked::Graph,
-    feature_graph::FeatureGraph,
-    instance::{InstanceFeature, InstanceFeatureError, InstanceFeatures, InstanceValue},
-};
+pub use self::{checked::Graph, feature_graph::FeatureGraph};

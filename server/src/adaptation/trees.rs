@@ -506,8 +506,8 @@ mod tests {
 
     #[test]
     fn what_was_learned_holds_for_other_rows() {
-        let trees = learned(&examples((0..64).filter(|row| row % 3 > 0)), None);
-        let (points, targets) = examples((0..64).filter(|row| row % 3 == 0));
+        let trees = learned(&examples((0..448).filter(|row| row % 3 > 0)), None);
+        let (points, targets) = examples((0..448).filter(|row| row % 3 == 0));
         let predicted = trees.predict(points.as_slice());
         for ((point, target), predicted) in points.iter().zip(&targets).zip(predicted) {
             assert!(

@@ -1,55 +1,23 @@
-//! Learns from stored measurements of other instances of a set. Trees of many instances take seconds to learn, so that a set of them is
-//! learned in the background: the first call waits for it, later ones are answered from the last model.
+//! Learns from stored measurements of other instances of a set.
 
-use std::{
-    iter::once,
-    mem::take,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::{iter::once, mem::take, sync::Arc, time::Instant};
 
-use arc_swap::ArcSwapOption;
 use hlorank_graph::{Digest, InstanceFeatures, SegmentedGraph};
-use quick_cache::sync::Cache;
 
 use super::{
-    Learner, Learning, OtherTargets, learn::Source, measured::measurements_of,
-    predict::points_of_measured, related::other_targets,
+    Learner, Learning, OtherTargets, instance_models::LearnedSet, learn::Source,
+    measured::measurements_of, predict::points_of_measured, related::other_targets,
 };
 use crate::{
     adaptation::{Expectation, InstanceModel, MeasuredInstance, RelatedBasis},
     call::CallError,
-    compute::{Class, WorkerFailed},
+    compute::Class,
     engine::{Engine, Terms},
     memory::HeldBytes,
-    metrics::CacheSizes,
     model::Model,
     store::{ReporterFilter, Subject},
     stored_measurements::{StoredMeasurements, read_canonical},
 };
-
-/// What sets of instances taught.
-pub(super) struct InstanceModels(Cache<Digest, Arc<KnownSet>>);
-
-/// What a set of instances taught, as far as it was read.
-#[derive(Default)]
-struct KnownSet {
-    learned: ArcSwapOption<LearnedSet>,
-    /// Held while the set is read and learned, so that this happens once.
-    learning: tokio::sync::Mutex<()>,
-    is_waiting: AtomicBool,
-}
-
-struct LearnedSet {
-    model: Result<Arc<InstanceModel>, RelatedBasis>,
-    /// Number of changes of the store before it was read.
-    changes: u64,
-    finished: Instant,
-    took: Duration,
-}
 
 /// A set of instances, and what reads it.
 struct InstanceSet {
@@ -70,27 +38,6 @@ const MAX_MEASURED: usize = 131_072;
 
 /// Bytes that learning takes for each measurement: its row of columns, and its parts in other tables.
 const ROW_BYTES: usize = 512;
-
-/// Maximum number of sets, whose models take less than a megabyte each.
-const SETS: usize = 64;
-const MODEL_BYTES: u64 = 1 << 20;
-
-/// A set that changes all the time is learned again after this many times as long as it took.
-const REST: u32 = 10;
-
-impl InstanceModels {
-    /// Sets the gauge to the current state.
-    pub(super) fn sample(&self, sizes: &CacheSizes) {
-        let bytes = self.0.iter().map(|(_, known)| known.bytes() as u64);
-        sizes.instances.set(bytes.sum(), SETS as u64 * MODEL_BYTES);
-    }
-}
-
-impl Default for InstanceModels {
-    fn default() -> Self {
-        Self(Cache::new(SETS))
-    }
-}
 
 impl Learning {
     /// Learns from other instances of the set of the call's graph. Returns nothing if it has no features.
@@ -116,12 +63,9 @@ impl Learning {
                 ReporterFilter::First(_) | ReporterFilter::Everyone => ReporterFilter::Everyone,
             },
         };
-        let key = set.key();
-        let known = self
-            .instance_models
-            .0
-            .get_or_insert_with(&key, || Ok::<_, CallError>(Arc::default()))?;
-        let given = known.given(set).await?;
+        let known = self.instance_models.known(&set.key());
+        let store = Arc::clone(self.stored.store()?);
+        let given = known.given(store, set.learn()).await?;
         Ok(Some(match &given.model {
             Ok(model) => {
                 let expectation = Expectation::of_instances(Arc::clone(model), Arc::new(features));
@@ -129,48 +73,6 @@ impl Learning {
             }
             Err(basis) => (None, *basis),
         }))
-    }
-}
-
-impl KnownSet {
-    /// Bytes of its model.
-    fn bytes(&self) -> usize {
-        let learned = self.learned.load();
-        let model = learned
-            .as_ref()
-            .and_then(|learned| learned.model.as_ref().ok());
-        model.map_or(0, |model| model.bytes())
-    }
-
-    /// Returns what the set taught: what it taught last, if it was learned before.
-    async fn given(self: &Arc<Self>, set: InstanceSet) -> Result<Arc<LearnedSet>, CallError> {
-        let changes = set.stored.store()?.changes();
-        let learned = self.learned.load_full();
-        let is_current = |learned: &LearnedSet| {
-            learned.changes == changes || learned.finished.elapsed() < learned.took * REST
-        };
-        if let Some(learned) = &learned
-            && (is_current(learned) || self.is_waiting.swap(true, Ordering::Relaxed))
-        {
-            return Ok(Arc::clone(learned));
-        }
-        // A call that ends early does not end the work, which the next one would begin again.
-        let known = Arc::clone(self);
-        let learning = tokio::spawn(async move {
-            let _one = known.learning.lock().await;
-            known.is_waiting.store(false, Ordering::Relaxed);
-            let last = known.learned.load_full();
-            if let Some(last) = last.filter(|last| last.changes == set.changes_now()) {
-                return Ok(last);
-            }
-            let learned = Arc::new(set.learn().await?);
-            known.learned.store(Some(Arc::clone(&learned)));
-            Ok(learned)
-        });
-        match learned {
-            Some(learned) => Ok(learned),
-            None => learning.await.unwrap_or(Err(WorkerFailed.into())),
-        }
     }
 }
 

@@ -4,7 +4,7 @@ use hlorank_graph::{Configurations, SegmentedGraph};
 
 use super::{
     Lesson,
-    instances::InstanceModels,
+    instance_models::InstanceModels,
     lesson::{MeasuredScores, RelatedLesson, learning_bytes},
     measured::{MeasuredConfigs, SentConfigs, join},
 };

@@ -5,6 +5,7 @@
 //! answer rests on; [`Evaluator`] scores configurations by it.
 
 mod evaluator;
+mod instance_models;
 mod instances;
 mod learn;
 mod lesson;

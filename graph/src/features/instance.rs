@@ -1,6 +1,6 @@
 use hlorank_proto::v1;
 
-use crate::{features::is_set_name, hash::CanonicalForm};
+use super::named_set::is_set_name;
 
 /// Features of an instance, such as the sizes and the type of its operands, by ascending name. They say how instances differ, so that
 /// measurements of some say what to expect of others.
@@ -82,7 +82,7 @@ const MAX_TEXT: usize = 64;
 
 impl InstanceFeatures {
     /// Reads and checks features that were sent.
-    pub(super) fn of_message(
+    pub(crate) fn of_message(
         features: &[v1::InstanceFeature],
     ) -> Result<Self, InstanceFeatureError> {
         let found = features.len();
@@ -100,7 +100,7 @@ impl InstanceFeatures {
         }
     }
 
-    pub(super) fn to_message(&self) -> Vec<v1::InstanceFeature> {
+    pub(crate) fn to_message(&self) -> Vec<v1::InstanceFeature> {
         use v1::instance_feature::Value;
 
         let message = |feature: &InstanceFeature| v1::InstanceFeature {
@@ -124,7 +124,7 @@ impl InstanceFeatures {
     }
 
     /// Returns the bytes that names and texts take.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let text = |feature: &InstanceFeature| match &feature.value {
             InstanceValue::Number(_) => 0,
             InstanceValue::Text(text) => text.len(),
@@ -133,23 +133,6 @@ impl InstanceFeatures {
             size_of::<InstanceFeature>() + feature.name.len() + text(feature)
         };
         self.0.iter().map(bytes).sum()
-    }
-
-    pub(super) fn write(&self, form: &mut CanonicalForm) {
-        form.count(self.0.len());
-        for InstanceFeature { name, value } in &self.0 {
-            let (kind, bytes) = match value {
-                InstanceValue::Number(number) => {
-                    (b"number", number.to_bits().to_le_bytes().to_vec())
-                }
-                InstanceValue::Text(text) => (b"text  ", text.clone().into_bytes()),
-            };
-            form.count(name.len());
-            form.bytes(name.as_bytes());
-            form.bytes(kind);
-            form.count(bytes.len());
-            form.bytes(&bytes);
-        }
     }
 }
 
@@ -203,32 +186,19 @@ mod tests {
         }
     }
 
-    fn bytes(features: &[v1::InstanceFeature]) -> crate::Digest {
-        let mut form = CanonicalForm::new(b"test");
-        InstanceFeatures::of_message(features)
-            .unwrap()
-            .write(&mut form);
-        form.digest()
-    }
-
     #[test]
-    fn features_have_one_form_in_any_order() {
-        let (m, dtype) = (
-            feature("m", Value::Number(0.0)),
-            feature("dtype", Value::Text("bf16".to_owned())),
-        );
-        let one = bytes(&[m.clone(), dtype.clone()]);
+    fn features_are_equal_in_any_order() {
+        let read =
+            |features: &[v1::InstanceFeature]| InstanceFeatures::of_message(features).unwrap();
+        let m = feature("m", Value::Number(0.0));
+        let dtype = feature("dtype", Value::Text("bf16".to_owned()));
+        let one = read(&[m, dtype.clone()]);
         assert_eq!(
-            bytes(&[dtype.clone(), feature("m", Value::Number(-0.0))]),
+            read(&[dtype.clone(), feature("m", Value::Number(-0.0))]),
             one
         );
-        assert_ne!(
-            bytes(&[dtype.clone(), feature("m", Value::Number(1.0))]),
-            one
-        );
-        assert_ne!(bytes(&[dtype, feature("n", Value::Number(0.0))]), one);
-        let read = InstanceFeatures::of_message(&[m]).unwrap();
-        assert_eq!(InstanceFeatures::of_message(&read.to_message()), Ok(read));
+        assert_ne!(read(&[dtype, feature("m", Value::Number(1.0))]), one);
+        assert_eq!(read(&one.to_message()), one);
     }
 
     #[test]
