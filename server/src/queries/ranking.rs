@@ -137,9 +137,9 @@ impl Query {
             warning: self.unsure(scored, expected),
             expected,
             slowdown: lesson.and_then(|lesson| {
-                let scores = scored.scores();
-                let lowest = scores.iter().copied().reduce(f32::min);
-                lesson.expected_slowdown(lowest?, scores.len())
+                let all = scored.scores();
+                let lowest = all.iter().copied().reduce(f32::min);
+                lesson.expected_slowdown(lowest?, all.len())
             }),
             unknown_opcodes: self.found.graph.whole.unknown_opcodes(),
         }
