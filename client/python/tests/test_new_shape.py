@@ -53,7 +53,7 @@ def test_a_new_shape_is_answered_from_the_others(shell, tmp_path):
     assert "$shape 20" in several and several.count('"') == 10
     flags = f"--models={tmp_path / 'models'}", f"--measurements={tmp_path / 'measurements'}"
     with run_server(*flags) as address:
-        first = shell(several.replace("$shape 20", "$shape 8"), HLORANK_ENDPOINT=address)
+        first = shell(several.replace("$shape 20", "$shape 16"), HLORANK_ENDPOINT=address)
         found = shell(new, HLORANK_ENDPOINT=address)
         source = shell(export, HLORANK_ENDPOINT=address)
     assert first.startswith("first pick: None rests on: nothing")

@@ -20,6 +20,8 @@ _INSTANCES = 4
 """Minimum number of instances of a policy: a quarter is held out."""
 _CANDIDATES = 1_024
 """Maximum number of configurations to choose from."""
+_TIMEOUT = 120.0
+"""Seconds for a call by default: the first one waits until the server has learned all instances."""
 
 
 def family_policy(
@@ -32,6 +34,7 @@ def family_policy(
         RefusedError: if a call ends with an error status.
     """
     count = whole_number(choices, "choices", 1, _CANDIDATES)
+    timeout = _TIMEOUT if timeout is None else timeout
     graphs, seconds = _measured(client, space, target, timeout)
     if len(graphs) < _INSTANCES:
         raise ArgumentError(
