@@ -50,7 +50,7 @@ pub(crate) struct Job {
     /// Folder that the flag `--xla_gpu_per_fusion_autotune_cache_dir` of XLA names
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Target, its parts in any order, such as device=NVIDIA H100 PCIe;xla=0.12;cuda=13.2
+    /// Target, such as device=H100;xla=0.12;cuda=13.2
     ///
     /// XLA's names lack its own version and that of CUDA.
     #[arg(long, value_name = "PARTS")]
