@@ -290,7 +290,7 @@ with Client({address!r}) as client:
     model = CostModel(client, "shared", exploration=0)
     scores = model.predict(programs.context(programs.module()), candidates(schedules))
 times = injected(schedules)
-print(times[scores.argmax()] / times[:32].min())
+print((times < times[scores.argmax()]).mean(), times.max() / times.min())
 """
 
 
@@ -305,7 +305,8 @@ def test_a_second_process_begins_with_what_the_first_one_found(store):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert float(done.stdout.splitlines()[-1]) < 1.05
+    faster, spread = map(float, done.stdout.split()[-2:])
+    assert faster < 0.1 and spread > 2, (faster, spread)
 
 
 def test_other_tasks_say_what_to_expect(store):
