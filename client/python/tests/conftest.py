@@ -1,10 +1,15 @@
 """Fixtures: servers of tests, and graphs."""
 
-from collections.abc import Iterator
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from measured import MeasuredGraph, read_graphs
-from servers import DATA, run_empty_server, run_server
+from servers import DATA, REPOSITORY, run_empty_server, run_server
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +33,25 @@ def layout_graph() -> MeasuredGraph:
 @pytest.fixture(scope="session")
 def tile_graph() -> MeasuredGraph:
     return read_graphs(DATA / "measured/tile_kernels.pb")[0]
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Callable[..., str]:
+    """Runs a command of the page in an empty folder; returns what it printed."""
+    if shutil.which("gcc") is None:
+        pytest.skip("needs gcc")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+    def run(command: str, **variables: str) -> str:
+        known = {"HLORANK": str(REPOSITORY), "PATH": path} | variables
+        done = subprocess.run(
+            ["bash", "-euc", command],
+            cwd=tmp_path,
+            env=os.environ | known,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        return done.stdout
+
+    return run

@@ -1,13 +1,7 @@
 """docs/learn-from-nothing.md as printed, with fewer measurements."""
 
-import os
 import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
-import pytest
 from page_commands import commands, partition
 from servers import REPOSITORY, run_server
 
@@ -20,30 +14,6 @@ def test_the_page_quotes_the_example_which_has_fewer_than_fifty_lines():
     program = (EXAMPLE / "tune.py").read_text()
     space, loop = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert space in program and loop in program and len(program.splitlines()) < 50
-
-
-@pytest.fixture
-def shell(tmp_path):
-    """Runs a command of the page in an empty folder; returns what it printed."""
-    if shutil.which("gcc") is None:
-        pytest.skip("needs gcc")
-    known = {
-        "HLORANK": str(REPOSITORY),
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-    }
-
-    def run(command: str) -> str:
-        done = subprocess.run(
-            ["bash", "-euc", command],
-            cwd=tmp_path,
-            env=os.environ | known,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, f"{command}: {done.stderr}"
-        return done.stdout
-
-    return run
 
 
 def seconds_of(shell, flags: str) -> float:

@@ -1,14 +1,8 @@
 """docs/new-shape.md as printed, with fewer measurements."""
 
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
-import pytest
 from page_commands import commands, partition
 from servers import REPOSITORY, run_server
 
@@ -21,28 +15,6 @@ def test_the_page_quotes_the_example_and_is_short():
     assert 'instance={"m": m, "n": n, "k": k},' in text
     assert 'instance={"m": m, "n": n, "k": k},' in EXAMPLE.read_text()
     assert len(text.split()) <= 500
-
-
-@pytest.fixture
-def shell(tmp_path):
-    """Runs a command of the page in an empty folder; returns what it printed."""
-    if shutil.which("gcc") is None:
-        pytest.skip("needs gcc")
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-
-    def run(command: str, **variables: str) -> str:
-        known = {"HLORANK": str(REPOSITORY), "PATH": path} | variables
-        done = subprocess.run(
-            ["bash", "-euc", command],
-            cwd=tmp_path,
-            env=os.environ | known,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, f"{command}: {done.stderr}"
-        return done.stdout
-
-    return run
 
 
 def test_a_new_shape_is_answered_from_the_others(shell, tmp_path):
