@@ -129,7 +129,7 @@ impl Client {
     pub async fn rank(&self, request: &RankRequest<'_>) -> Result<Ranking, ClientError> {
         let rank = async |attempt: Arc<Attempt>, graph| {
             let call = attempt.routed(request.graph, self.checked(request.message(graph))?);
-            // An answer has so many fields that its future is too large for a stack.
+            // The future is boxed, because an answer with all its fields exceeds what a stack should hold.
             let mut service = attempt.replica.cost_model();
             let answer = Box::pin(attempt.answer(service.rank_configs(call))).await?;
             let ranking = Ranking::from_answer(answer.into_inner(), request.asked())

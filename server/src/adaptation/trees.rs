@@ -315,7 +315,7 @@ impl Round<'_> {
         while leaves.len() < most {
             let splits = leaves.iter().enumerate();
             let splits = splits.filter_map(|(place, leaf)| Some((place, leaf.best?)));
-            // Of equal gains the first counts, so that the same rows grow the same tree.
+            // If gains are equal, the first split wins, so that the same rows grow the same tree.
             let best = splits
                 .rev()
                 .max_by(|(_, (_, one)), (_, (_, other))| one.total_cmp(other));

@@ -55,9 +55,7 @@ impl InstanceModels {
         let bytes = self.0.iter().map(|(_, known)| known.bytes() as u64);
         sizes.instances.set(bytes.sum(), SETS as u64 * MODEL_BYTES);
     }
-}
 
-impl InstanceModels {
     /// The set of a key.
     pub(super) fn known(&self, key: &Digest) -> Arc<KnownSet> {
         let known = self
@@ -83,8 +81,7 @@ impl KnownSet {
         model.map_or(0, |model| model.bytes())
     }
 
-    /// Returns what the set taught: what it taught last, if it was learned before.
-    /// `learn` reads and learns it.
+    /// Returns what the set taught: what it taught last, if it was learned before. `learn` reads and learns it.
     pub(super) async fn given(
         self: &Arc<Self>,
         store: Arc<MeasurementStore>,

@@ -1,6 +1,6 @@
 //! Learns from stored measurements of other instances of a set.
 
-use std::{iter::once, mem::take, sync::Arc, time::Instant};
+use std::{collections::BTreeSet, iter::once, mem::take, sync::Arc, time::Instant};
 
 use hlorank_graph::{Digest, InstanceFeatures, SegmentedGraph};
 
@@ -88,7 +88,9 @@ impl InstanceSet {
         ];
         match &self.others {
             OtherTargets::Named(names) => {
-                parts.extend(names.iter().map(|name| name.clone().into_bytes()));
+                // The order of names does not matter.
+                let names: BTreeSet<&String> = names.iter().collect();
+                parts.extend(names.into_iter().map(|name| name.clone().into_bytes()));
             }
             OtherTargets::All => parts.push(Vec::new()),
         }
@@ -98,23 +100,20 @@ impl InstanceSet {
         )
     }
 
-    fn changes_now(&self) -> u64 {
-        self.stored.store().map_or(0, |store| store.changes())
-    }
-
     /// Reads and learns the set.
     async fn learn(self) -> Result<LearnedSet, CallError> {
         let began = Instant::now();
-        let changes = self.changes_now();
+        let changes = self.stored.store()?.changes();
         let mut held = self.engine.memory().hold(0)?;
         let mut lists = Vec::new();
+        let mut measured = 0;
         for (subject, other_target) in self.subjects().await? {
-            let list = self.list(&subject, other_target, &mut held).await?;
-            lists.extend(list);
-            let measured = lists
-                .iter()
-                .map(|list: &MeasuredInstance| list.measurements.distinct());
-            if measured.sum::<usize>() >= MAX_MEASURED {
+            let Some(list) = self.list(&subject, other_target, &mut held).await? else {
+                continue;
+            };
+            measured += list.measurements.distinct();
+            lists.push(list);
+            if measured >= MAX_MEASURED {
                 break;
             }
         }
@@ -127,9 +126,7 @@ impl InstanceSet {
             took: began.elapsed(),
         })
     }
-}
 
-impl InstanceSet {
     /// The instances on the call's target, then those on other targets, each with the number of its target.
     async fn subjects(&self) -> Result<Vec<(Subject, Option<usize>)>, CallError> {
         let store = self.stored.store()?;
@@ -138,10 +135,8 @@ impl InstanceSet {
             target: target.to_owned(),
             graph: self.graph.hash,
         };
-        let others = match &self.others {
-            OtherTargets::Named(names) => names.clone(),
-            OtherTargets::All => other_targets(store, &self.graph, &self.target).await?,
-        };
+        let others = self.others.clone();
+        let others = other_targets(&self.stored, &self.graph, &self.target, others).await?;
         let targets = others
             .iter()
             .enumerate()

@@ -14,7 +14,7 @@ use crate::{
     call::CallError,
     compute::Class,
     store::{MeasurementStore, Subject},
-    stored_measurements::read_canonical,
+    stored_measurements::{StoredMeasurements, read_canonical},
 };
 
 /// Maximum number of kernels, and of measurements of each.
@@ -74,17 +74,7 @@ impl Learning {
         source: &Source,
         wanted: OtherTargets,
     ) -> Result<Option<(Vec<String>, Arc<StudiedTargets>)>, CallError> {
-        let mut targets = match wanted {
-            OtherTargets::Named(names) => names,
-            OtherTargets::All => {
-                other_targets(self.stored.store()?, learner.graph, &source.target).await?
-            }
-        };
-        // Calls that name the same targets in another order find each other's work in the cache.
-        targets.retain(|other| *other != source.target);
-        targets.sort_unstable();
-        targets.dedup();
-        targets.truncate(MAX_OTHER_TARGETS);
+        let targets = other_targets(&self.stored, learner.graph, &source.target, wanted).await?;
         if targets.is_empty() {
             return Ok(None);
         }
@@ -139,8 +129,27 @@ impl Learning {
     }
 }
 
-/// The first other targets that have measurements of a graph or of other instances of its set, by name.
+/// The other targets that a call wants, by name.
 pub(super) async fn other_targets(
+    stored: &StoredMeasurements,
+    graph: &SegmentedGraph,
+    own: &str,
+    wanted: OtherTargets,
+) -> Result<Vec<String>, CallError> {
+    let mut targets = match wanted {
+        OtherTargets::Named(names) => names,
+        OtherTargets::All => known_targets(stored.store()?, graph, own).await?,
+    };
+    // Calls that name the same targets in another order find each other's work in the cache.
+    targets.retain(|other| other != own);
+    targets.sort_unstable();
+    targets.dedup();
+    targets.truncate(MAX_OTHER_TARGETS);
+    Ok(targets)
+}
+
+/// The first other targets that have measurements of a graph or of other instances of its set, by name.
+async fn known_targets(
     store: &MeasurementStore,
     graph: &SegmentedGraph,
     own: &str,

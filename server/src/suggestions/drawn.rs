@@ -231,7 +231,7 @@ impl DrawnSpace {
             } else {
                 from[number % from.len()].clone()
             };
-            // Of a configuration, one or two columns change, and sometimes more; a new one is drawn in all columns.
+            // A change redraws one or two columns, sometimes more; a new configuration is drawn in all columns.
             let changes = 1 + (state.trailing_ones() as usize).min(self.width() - 1);
             for change in 0..self.width() {
                 state = mix(state);

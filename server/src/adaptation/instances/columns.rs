@@ -35,7 +35,7 @@ enum Column {
     TrailingZeros(usize),
     Text(usize),
     Target(usize),
-    /// Of all sizes.
+    /// The product of all sizes.
     Volume,
     Product(usize, usize),
     Ratio(usize, usize),
