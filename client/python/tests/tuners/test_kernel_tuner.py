@@ -1,3 +1,4 @@
+import itertools
 import json
 import math
 import multiprocessing
@@ -7,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -354,13 +356,21 @@ def listed(kernel, gpu):
     ]
 
 
-def test_a_measured_gpu_is_a_source_for_another_one(client):
-    known, new = (listed("pnpoly", gpu) for gpu in ("RTX_3090", "RTX_2080_Ti"))
-    simulated(Strategy(client, "RTX 3090"), known, strategy_options={"max_fevals": 60})
-    best = min(entry["time"] for entry in new if entry["time"] != FAILED)
-    found = {}
-    for others in ((), ("RTX 3090",)):
-        strategy = Strategy(client, f"new of {others}", other_targets=others)
-        results, _ = simulated(strategy, new, strategy_options={"max_fevals": 5})
-        found[others] = min(result["time"] for result in results if "__error__" not in result)
-    assert found[("RTX 3090",)] <= 1.2 * best, (found, best)
+def test_measured_gpus_are_sources_for_others(client):
+    gpus = ("RTX_3090", "RTX_3060_laptop", "RTX_2080_Ti")
+    lists = {gpu: listed("pnpoly", gpu) for gpu in gpus}
+    for gpu in gpus:
+        simulated(Strategy(client, gpu), lists[gpu], strategy_options={"max_fevals": 60})
+    # One pair says little: five measurements of another GPU may be lucky.
+    above_best: dict[bool, list[float]] = {False: [], True: []}
+    for known, new in itertools.permutations(gpus, 2):
+        best = min(entry["time"] for entry in lists[new] if entry["time"] != FAILED)
+        for has_source in (False, True):
+            others = (known,) if has_source else ()
+            target = f"{new} beside {known}, {has_source}"
+            strategy = Strategy(client, target, other_targets=others)
+            results, _ = simulated(strategy, lists[new], strategy_options={"max_fevals": 5})
+            times = [result["time"] for result in results if "__error__" not in result]
+            above_best[has_source].append(min(times) / best)
+    alone, with_source = (fmean(above_best[has_source]) for has_source in (False, True))
+    assert with_source < alone and with_source < 1.25, above_best
