@@ -81,7 +81,7 @@ Exit codes:
 
 /// A failure as JSON. All fields but the first two come from the answer of the server.
 #[derive(Debug, Serialize)]
-struct Failure<'a> {
+struct PrintedError<'a> {
     message: String,
     exit_code: u8,
     /// The gRPC status code, as in `google.rpc.Status`.
@@ -180,7 +180,7 @@ impl Format {
         }
         let refusal = error.refusal();
         let delay = refusal.and_then(Refusal::retry_after);
-        let failure = Failure {
+        let failure = PrintedError {
             message: describe(error),
             exit_code: error.kind() as u8,
             code: refusal.map(|refusal| refusal.code().into()),

@@ -46,15 +46,15 @@ pub(crate) struct Inspect {
 
 /// The graphs of a file.
 #[derive(Debug, Serialize)]
-struct FileReport {
+struct InspectedFile {
     path: String,
     format: String,
-    graphs: Vec<GraphReport>,
+    graphs: Vec<InspectedGraph>,
 }
 
 /// The sizes of one graph.
 #[derive(Debug, Serialize)]
-struct GraphReport {
+struct InspectedGraph {
     module: usize,
     name: String,
     kind: String,
@@ -78,11 +78,11 @@ impl Inspect {
         let progress = Progress::over(1);
         let input = self.selection.read(&self.file, &progress)?;
         let graph = |graph: &NumberedGraph| {
-            let report = GraphReport::new(graph, self.nodes);
+            let report = InspectedGraph::new(graph, self.nodes);
             progress.advance();
             report
         };
-        Ok(format.print(&FileReport {
+        Ok(format.print(&InspectedFile {
             path: self.file.display().to_string(),
             format: input.kind.to_string(),
             graphs: input.graphs.iter().map(graph).collect(),
@@ -90,7 +90,7 @@ impl Inspect {
     }
 }
 
-impl GraphReport {
+impl InspectedGraph {
     fn new(NumberedGraph { module, measured }: &NumberedGraph, with_nodes: bool) -> Self {
         let cut = SegmentedGraph::new(&measured.graph);
         let sizes = &cut.summary;
@@ -117,7 +117,7 @@ impl GraphReport {
     }
 }
 
-impl Display for FileReport {
+impl Display for InspectedFile {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let graphs = counted(self.graphs.len(), "graph");
         writeln!(formatter, "{}: {}, {graphs}\n", self.path, self.format)?;

@@ -61,13 +61,13 @@ pub(crate) struct ReadMeasurements {
 struct MeasuredForm {
     configuration: serde_json::Value,
     seconds: Option<f64>,
-    failure: Option<Failure>,
+    failure: Option<MeasuredFailure>,
     repeats: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Failure {
+enum MeasuredFailure {
     Compile,
     Crash,
     WrongResult,
@@ -168,14 +168,14 @@ impl MeasuredForm {
     }
 }
 
-impl From<Failure> for v1::MeasurementFailure {
-    fn from(failure: Failure) -> Self {
+impl From<MeasuredFailure> for v1::MeasurementFailure {
+    fn from(failure: MeasuredFailure) -> Self {
         match failure {
-            Failure::Compile => Self::Compile,
-            Failure::Crash => Self::Crash,
-            Failure::WrongResult => Self::WrongResult,
-            Failure::Timeout => Self::Timeout,
-            Failure::Invalid => Self::Invalid,
+            MeasuredFailure::Compile => Self::Compile,
+            MeasuredFailure::Crash => Self::Crash,
+            MeasuredFailure::WrongResult => Self::WrongResult,
+            MeasuredFailure::Timeout => Self::Timeout,
+            MeasuredFailure::Invalid => Self::Invalid,
         }
     }
 }

@@ -39,14 +39,14 @@ use crate::{
 #[derive(Debug, Subcommand)]
 pub(crate) enum XlaCacheCommand {
     /// Write what is decided into the folder, before a job
-    Stage(Job),
+    Stage(CacheJob),
     /// Propose what is new in the folder, after a job, on each of its hosts
-    Push(Job),
+    Push(CacheJob),
 }
 
 /// What a job uses.
 #[derive(Debug, Args)]
-pub(crate) struct Job {
+pub(crate) struct CacheJob {
     /// Folder that the flag `--xla_gpu_per_fusion_autotune_cache_dir` of XLA names
     #[arg(value_name = "DIR")]
     folder: PathBuf,
@@ -104,7 +104,7 @@ impl XlaCacheCommand {
     }
 }
 
-impl Job {
+impl CacheJob {
     async fn stage(&self) -> Result<CacheReport, CommandError> {
         let mut report = CacheReport::new("written");
         for (key, value) in self.decided(&self.server.connect().await?).await? {

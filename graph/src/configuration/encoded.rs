@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Reads and checks the configurations of an encoded message; the second argument holds the node of each slot.
-type Reader = fn(&[u8], &[u32], &Limits) -> Result<Configurations, ConfigurationError>;
+type ReadConfigs = fn(&[u8], &[u32], &Limits) -> Result<Configurations, ConfigurationError>;
 
 /// A wire form of a kind of configurations, which is read without being decoded first.
 struct WireForm {
@@ -23,7 +23,7 @@ struct WireForm {
     task: Task,
     /// Returns the number of configurations that an encoded message claims to have.
     count: fn(&[u8]) -> Result<usize, WireError>,
-    read: Reader,
+    read: ReadConfigs,
 }
 
 static FORMS: [WireForm; 10] = [

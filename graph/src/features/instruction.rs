@@ -10,7 +10,7 @@ pub(crate) fn featurize(
     is_root: bool,
     row: &mut [f32],
 ) -> SequenceLengths {
-    let mut columns = Columns { row, next: 0 };
+    let mut columns = FeatureRow { row, next: 0 };
     columns.flag(is_root);
     // The column of the element size in bits is 0 throughout the official data.
     columns.value(0);
@@ -66,7 +66,7 @@ pub(crate) fn featurize(
     SequenceLengths([dimensions, input_spatial, kernel_spatial, minor_to_major])
 }
 
-fn write_window(instruction: &HloInstructionProto, columns: &mut Columns<'_>) {
+fn write_window(instruction: &HloInstructionProto, columns: &mut FeatureRow<'_>) {
     let dimensions = instruction
         .window
         .as_ref()
@@ -114,12 +114,12 @@ fn to_feature(value: i64) -> f32 {
 }
 
 /// Fills a row from left to right.
-struct Columns<'a> {
+struct FeatureRow<'a> {
     row: &'a mut [f32],
     next: usize,
 }
 
-impl Columns<'_> {
+impl FeatureRow<'_> {
     fn take(&mut self, width: usize) -> &mut [f32] {
         let start = self.next;
         self.next += width;

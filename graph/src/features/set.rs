@@ -5,7 +5,7 @@ use crate::{Digest, opcode};
 pub const FEATURES: usize = FeatureSet::TPUGRAPHS.node_features();
 
 /// Groups of adjacent columns in order: name and width.
-type Columns = &'static [(&'static str, usize)];
+type NamedColumns = &'static [(&'static str, usize)];
 
 /// A named set of features: the columns of nodes and configurations, and the opcode table. A model works only with
 /// the feature set that it was trained with.
@@ -14,8 +14,8 @@ pub struct FeatureSet {
     name: &'static str,
     /// Raised when the values of a column change and its name does not.
     version: u32,
-    node_columns: Columns,
-    configuration_columns: Columns,
+    node_columns: NamedColumns,
+    configuration_columns: NamedColumns,
     /// Columns of a tile that follow from the loops of its kernel, by group; empty if a model does not take them.
     loop_columns: &'static [(&'static str, &'static [&'static str])],
     opcodes: &'static [&'static str],

@@ -106,7 +106,7 @@ impl Kernel {
     /// modules have the same digest. `graph` is the graph of the module.
     pub fn segment(&self, graph: &Graph) -> Segment {
         let called: Vec<u32> = self.called.iter().cloned().flatten().collect();
-        let mut nodes = Nodes::new(graph, self.len());
+        let mut nodes = KernelNodes::new(graph, self.len());
         // The order is that of a module of its own: called computations come before the entry
         // computation, which begins with its parameters.
         for &node in &called {
@@ -126,12 +126,12 @@ impl Kernel {
 }
 
 /// A segment that grows node by node.
-struct Nodes<'a> {
+struct KernelNodes<'a> {
     graph: &'a Graph,
     segment: Segment,
 }
 
-impl<'a> Nodes<'a> {
+impl<'a> KernelNodes<'a> {
     /// Returns a segment without nodes, which will have this many.
     fn new(graph: &'a Graph, nodes: usize) -> Self {
         let segment = Segment {

@@ -13,7 +13,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
     task: Task,
-    nodes: Nodes,
+    nodes: GraphNodes,
     configurable: Vec<u32>,
     /// What the arrays do not tell of a program before fusion.
     program: Option<Arc<FusionProgram>>,
@@ -21,7 +21,7 @@ pub struct Graph {
 
 /// Nodes and edges by what the nodes are.
 #[derive(Clone, Debug, PartialEq)]
-enum Nodes {
+enum GraphNodes {
     /// Instructions of a module.
     Instructions(Arc<GraphArrays>),
     /// Nodes with the columns of a named feature set.
@@ -58,7 +58,7 @@ impl Graph {
         let configurable = (0..).take(graph.nodes()).collect();
         Self {
             task: Task::FeatureSet,
-            nodes: Nodes::Columns(Arc::new(graph)),
+            nodes: GraphNodes::Columns(Arc::new(graph)),
             configurable,
             program: None,
         }
@@ -81,7 +81,7 @@ impl Graph {
         arrays.shrink_to_fit();
         Ok(Self {
             task,
-            nodes: Nodes::Instructions(Arc::new(arrays)),
+            nodes: GraphNodes::Instructions(Arc::new(arrays)),
             configurable,
             program,
         })
@@ -91,8 +91,8 @@ impl Graph {
     /// and tensors of at most 2^63 elements; and that parameters and constants consume nothing. A model may overflow on larger ones. Features of a named set may be any.
     pub fn check_range(&self) -> Result<(), GraphError> {
         match &self.nodes {
-            Nodes::Instructions(arrays) => check_range(arrays),
-            Nodes::Columns(_) => Ok(()),
+            GraphNodes::Instructions(arrays) => check_range(arrays),
+            GraphNodes::Columns(_) => Ok(()),
         }
     }
 
@@ -105,8 +105,8 @@ impl Graph {
     #[expect(clippy::len_without_is_empty, reason = "a graph has at least one node")]
     pub fn len(&self) -> usize {
         match &self.nodes {
-            Nodes::Instructions(arrays) => arrays.opcodes.len(),
-            Nodes::Columns(graph) => graph.nodes(),
+            GraphNodes::Instructions(arrays) => arrays.opcodes.len(),
+            GraphNodes::Columns(graph) => graph.nodes(),
         }
     }
 
@@ -123,8 +123,8 @@ impl Graph {
     /// Returns the `[m]` pairs (consumer, producer), sorted and without duplicates.
     pub fn edges(&self) -> &[[u32; 2]] {
         match &self.nodes {
-            Nodes::Instructions(arrays) => &arrays.edges,
-            Nodes::Columns(graph) => graph.edges(),
+            GraphNodes::Instructions(arrays) => &arrays.edges,
+            GraphNodes::Columns(graph) => graph.edges(),
         }
     }
 
@@ -141,15 +141,15 @@ impl Graph {
     /// Returns the nodes and edges of a graph of a named feature set.
     pub fn feature_graph(&self) -> Option<&FeatureGraph> {
         match &self.nodes {
-            Nodes::Instructions(_) => None,
-            Nodes::Columns(graph) => Some(graph),
+            GraphNodes::Instructions(_) => None,
+            GraphNodes::Columns(graph) => Some(graph),
         }
     }
 
     fn arrays(&self) -> Option<&GraphArrays> {
         match &self.nodes {
-            Nodes::Instructions(arrays) => Some(arrays),
-            Nodes::Columns(_) => None,
+            GraphNodes::Instructions(arrays) => Some(arrays),
+            GraphNodes::Columns(_) => None,
         }
     }
 
@@ -166,8 +166,8 @@ impl Graph {
     /// Returns the `[n, columns]` features. Sequences are padded with 0.
     pub fn raw_features(&self) -> &[f32] {
         match &self.nodes {
-            Nodes::Instructions(arrays) => &arrays.features,
-            Nodes::Columns(graph) => graph.features(),
+            GraphNodes::Instructions(arrays) => &arrays.features,
+            GraphNodes::Columns(graph) => graph.features(),
         }
     }
 

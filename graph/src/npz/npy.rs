@@ -21,7 +21,7 @@ const MAX_COLUMN_MAJOR: usize = 1 << 27;
 
 /// An array in the format of numpy: a header and the numbers after it.
 struct Npy<R> {
-    element: Element,
+    element: NpyType,
     shape: Vec<usize>,
     is_column_major: bool,
     /// Number of numbers.
@@ -141,14 +141,14 @@ fn column_major_places(shape: &[usize]) -> impl Iterator<Item = usize> {
 }
 
 /// Reads the type of the numbers, such as `'<f4'`.
-fn read_element(descr: &str) -> Result<Element, String> {
+fn read_element(descr: &str) -> Result<NpyType, String> {
     const EXPECTED: &str = "expected integers or floats of at most 64 bits";
     // The type of an array of records is a list in brackets, and every other type is a string.
     let Some(descr) = descr.strip_prefix('\'') else {
         return Err(format!("has records of several fields, {EXPECTED}"));
     };
     let descr = descr.split('\'').next().unwrap_or_default();
-    Element::parse(descr).ok_or_else(|| {
+    NpyType::parse(descr).ok_or_else(|| {
         let kind = match descr.trim_start_matches(['<', '>', '|', '=']).get(..1) {
             Some("O") => " (Python objects)",
             Some("U" | "S") => " (text)",
@@ -196,30 +196,30 @@ fn read_shape(text: &str) -> Option<Vec<usize>> {
 
 /// The type of the numbers of an array, such as `<f4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Element {
-    kind: Kind,
+struct NpyType {
+    kind: NpyKind,
     /// Bytes of a number: 1, 2, 4 or 8.
     width: usize,
     is_big_endian: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum NpyKind {
     /// Also bool.
     Unsigned,
     Signed,
     Float,
 }
 
-impl Element {
+impl NpyType {
     /// Reads a type as numpy writes it; `None` if it is not one of numbers of at most 64 bits.
     fn parse(descr: &str) -> Option<Self> {
         let (order, descr) = descr.split_at_checked(1)?;
         let (kind, width) = descr.split_at_checked(1)?;
         let kind = match (kind, width) {
-            ("b", "1") | ("u", "1" | "2" | "4" | "8") => Kind::Unsigned,
-            ("i", "1" | "2" | "4" | "8") => Kind::Signed,
-            ("f", "2" | "4" | "8") => Kind::Float,
+            ("b", "1") | ("u", "1" | "2" | "4" | "8") => NpyKind::Unsigned,
+            ("i", "1" | "2" | "4" | "8") => NpyKind::Signed,
+            ("f", "2" | "4" | "8") => NpyKind::Float,
             _ => return None,
         };
         let width = width.parse().ok()?;
@@ -240,17 +240,17 @@ impl Element {
         let value = u64::from_le_bytes(bytes);
         let [first, second, third, fourth, ..] = bytes;
         match (self.kind, self.width) {
-            (Kind::Unsigned, _) => Number::Unsigned(value),
-            (Kind::Signed, width) => {
+            (NpyKind::Unsigned, _) => Number::Unsigned(value),
+            (NpyKind::Signed, width) => {
                 // The shift back is arithmetic, so it fills the upper bits with the sign.
                 let unused = 64 - 8 * width;
                 Number::Signed((value << unused).cast_signed() >> unused)
             }
-            (Kind::Float, 2) => Number::Float(half([first, second])),
-            (Kind::Float, 4) => {
+            (NpyKind::Float, 2) => Number::Float(half([first, second])),
+            (NpyKind::Float, 4) => {
                 Number::Float(f32::from_le_bytes([first, second, third, fourth]).into())
             }
-            (Kind::Float, _) => Number::Float(f64::from_le_bytes(bytes)),
+            (NpyKind::Float, _) => Number::Float(f64::from_le_bytes(bytes)),
         }
     }
 }

@@ -4,7 +4,7 @@ use hlorank_proto::xla::HloInstructionProto;
 
 use super::{
     attributes::keep_dimensions,
-    computation::{Computation, Pending, Signature, WrapperComputation},
+    computation::{ParsedComputation, Pending, Signature, WrapperComputation},
     module::Parser,
     shapes::ShapeId,
 };
@@ -70,7 +70,7 @@ impl<'a> Parser<'a, '_> {
         form: &Asynchronous,
         operation: HloInstructionProto,
         place: StepPlace,
-        computation: &mut Computation<'a>,
+        computation: &mut ParsedComputation<'a>,
     ) -> Result<HloInstructionProto, GraphError> {
         let mut step = HloInstructionProto {
             opcode: form.opcode().to_owned(),
@@ -86,7 +86,7 @@ impl<'a> Parser<'a, '_> {
         } else {
             // The first operand of a later step is the step before it. If that is no step of a
             // short form, its computation is one of the text, and there is nothing to change.
-            let before = Computation::positions_of(&step.operand_ids).next();
+            let before = ParsedComputation::positions_of(&step.operand_ids).next();
             let number = before.and_then(|before| computation.wrapped.get(&before));
             let Some(&number) = number else {
                 return Ok(step);
@@ -212,7 +212,7 @@ impl Parser<'_, '_> {
             signature,
             mut operation,
         } = wrapped;
-        let mut computation = Computation::new(id);
+        let mut computation = ParsedComputation::new(id);
         // The operands that the text names are those of the first step, which passes them to this
         // computation.
         operation.operand_ids.clear();

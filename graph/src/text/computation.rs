@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// A computation that is being read.
-pub(super) struct Computation<'a> {
+pub(super) struct ParsedComputation<'a> {
     pub(super) id: i64,
     /// Positions of the instructions, by name.
     pub(super) positions: HashMap<&'a str, usize>,
@@ -29,7 +29,7 @@ pub(super) struct Computation<'a> {
     pub(super) predecessors: HashMap<usize, Vec<usize>>,
 }
 
-impl<'a> Computation<'a> {
+impl<'a> ParsedComputation<'a> {
     pub(super) fn new(id: i64) -> Self {
         Self {
             id,
@@ -192,7 +192,7 @@ pub(super) struct PendingComputations<'a> {
 pub(super) enum Pending<'a> {
     Read {
         name: &'a str,
-        computation: Computation<'a>,
+        computation: ParsedComputation<'a>,
     },
     Wrapped(WrapperComputation),
 }
@@ -206,7 +206,7 @@ pub(super) struct WrapperComputation {
 
 impl<'a> PendingComputations<'a> {
     /// Adds a computation that was read.
-    pub(super) fn add(&mut self, name: &'a str, computation: Computation<'a>) {
+    pub(super) fn add(&mut self, name: &'a str, computation: ParsedComputation<'a>) {
         if let Some(&result) = computation.shapes.get(computation.root_position()) {
             // Parameters may stand in any order in the text; the signature has them by number.
             let mut parameters = computation.parameters.clone();

@@ -2,7 +2,7 @@
 
 use hlorank_proto::xla::{DotDimensionNumbers, HloInstructionProto, LayoutProto, ShapeProto};
 
-use super::{computation::Computation, module::Parser, shapes::ShapeId};
+use super::{computation::ParsedComputation, module::Parser, shapes::ShapeId};
 use crate::{
     GraphError, TextError,
     opcode::{is_elementwise, least_operands, opcode_id},
@@ -19,9 +19,9 @@ impl<'a> Parser<'a, '_> {
         &mut self,
         instruction: &mut HloInstructionProto,
         start: usize,
-        computation: &Computation<'a>,
+        computation: &ParsedComputation<'a>,
     ) -> Result<ShapeId, GraphError> {
-        let operands: Vec<ShapeId> = Computation::positions_of(&instruction.operand_ids)
+        let operands: Vec<ShapeId> = ParsedComputation::positions_of(&instruction.operand_ids)
             .map(|position| computation.shapes[position])
             .collect();
         let Some(shape) = self.shape_by_rule(instruction, start, &operands)? else {
@@ -41,15 +41,17 @@ impl<'a> Parser<'a, '_> {
     ) -> Result<Option<ShapeId>, GraphError> {
         match rule(&instruction.opcode) {
             None => Ok(None),
-            Some(Rule::Operand(number)) => Ok(operands.get(number).copied()),
-            Some(Rule::Operands) if operands.len() == 1 => Ok(Some(operands[0])),
-            Some(Rule::Operands | Rule::Tuple) => Ok(Some(self.shapes.tuple(operands.to_vec()))),
-            Some(Rule::Element) => self.derived_element(start, operands),
-            Some(Rule::Callee) => Ok(self.result_of_callee(instruction)),
-            Some(Rule::Reduce) => self.reduced(operands, &instruction.dimensions),
+            Some(ShapeRule::Operand(number)) => Ok(operands.get(number).copied()),
+            Some(ShapeRule::Operands) if operands.len() == 1 => Ok(Some(operands[0])),
+            Some(ShapeRule::Operands | ShapeRule::Tuple) => {
+                Ok(Some(self.shapes.tuple(operands.to_vec())))
+            }
+            Some(ShapeRule::Element) => self.derived_element(start, operands),
+            Some(ShapeRule::Callee) => Ok(self.result_of_callee(instruction)),
+            Some(ShapeRule::Reduce) => self.reduced(operands, &instruction.dimensions),
             Some(rule) => {
                 let array = match rule {
-                    Rule::Dot => self.product(instruction, operands)?,
+                    ShapeRule::Dot => self.product(instruction, operands)?,
                     rule => self.array_by_rule(rule, instruction, operands)?,
                 };
                 // Broadcasts and dots of derived arrays could double the rank with every
@@ -63,24 +65,24 @@ impl<'a> Parser<'a, '_> {
     /// Returns the array that follows from arrays; `None` by the rules of other shapes.
     fn array_by_rule(
         &mut self,
-        rule: Rule,
+        rule: ShapeRule,
         instruction: &HloInstructionProto,
         operands: &[ShapeId],
     ) -> Result<Option<ShapeProto>, GraphError> {
         let dimensions = &instruction.dimensions;
         Ok(match rule {
-            Rule::Scalar(element_type) => Some(array_of(element_type, Vec::new())),
-            Rule::Elementwise(change) => self.elementwise(operands)?.map(|mut shape| {
+            ShapeRule::Scalar(element_type) => Some(array_of(element_type, Vec::new())),
+            ShapeRule::Elementwise(change) => self.elementwise(operands)?.map(|mut shape| {
                 shape.element_type = change(shape.element_type);
                 shape
             }),
-            Rule::Select => self.selected(operands)?,
-            Rule::Map => self.mapped(instruction, operands)?,
-            Rule::Concatenate => self.concatenated(operands, dimensions)?,
-            Rule::Transpose => self
+            ShapeRule::Select => self.selected(operands)?,
+            ShapeRule::Map => self.mapped(instruction, operands)?,
+            ShapeRule::Concatenate => self.concatenated(operands, dimensions)?,
+            ShapeRule::Transpose => self
                 .array(operands, 0)?
                 .and_then(|shape| transposed(&shape, dimensions)),
-            Rule::Broadcast => self.array(operands, 0)?.map(|shape| {
+            ShapeRule::Broadcast => self.array(operands, 0)?.map(|shape| {
                 let dimensions = [dimensions.clone(), shape.dimensions].concat();
                 array_of(shape.element_type, dimensions)
             }),
@@ -324,7 +326,7 @@ fn transposed(shape: &ShapeProto, permutation: &[i64]) -> Option<ShapeProto> {
 
 /// How a shape follows from the operands.
 #[derive(Clone, Copy)]
-pub(super) enum Rule {
+pub(super) enum ShapeRule {
     /// It is that of an operand.
     Operand(usize),
     /// It has the dimensions of all operands, in the layout of the first, and an element type that follows from its own.
@@ -369,35 +371,35 @@ const SAME_SHAPE: [&str; 14] = [
 ];
 
 /// Returns how XLA derives the shape of an instruction; `None` if it, or this reader, does not.
-pub(super) fn rule(opcode: &str) -> Option<Rule> {
+pub(super) fn rule(opcode: &str) -> Option<ShapeRule> {
     Some(match opcode {
-        same if SAME_SHAPE.contains(&same) => Rule::Operand(0),
-        "mulhi" => Rule::Elementwise(|element_type| element_type),
-        "abs" | "real" | "imag" => Rule::Elementwise(real_of),
-        "complex" => Rule::Elementwise(complex_of),
-        "compare" | "is-finite" => Rule::Elementwise(|_| PRED),
+        same if SAME_SHAPE.contains(&same) => ShapeRule::Operand(0),
+        "mulhi" => ShapeRule::Elementwise(|element_type| element_type),
+        "abs" | "real" | "imag" => ShapeRule::Elementwise(real_of),
+        "complex" => ShapeRule::Elementwise(complex_of),
+        "compare" | "is-finite" => ShapeRule::Elementwise(|_| PRED),
         // The first operand of a clamp may be a scalar, and that of a triangular solve is the
         // matrix.
-        "clamp" | "triangular-solve" => Rule::Operand(1),
-        "select" => Rule::Select,
-        "after-all" => Rule::Scalar(TOKEN),
-        "replica-id" | "partition-id" => Rule::Scalar(U32),
-        "get-dimension-size" => Rule::Scalar(S32),
-        "tuple" => Rule::Tuple,
+        "clamp" | "triangular-solve" => ShapeRule::Operand(1),
+        "select" => ShapeRule::Select,
+        "after-all" => ShapeRule::Scalar(TOKEN),
+        "replica-id" | "partition-id" => ShapeRule::Scalar(U32),
+        "get-dimension-size" => ShapeRule::Scalar(S32),
+        "tuple" => ShapeRule::Tuple,
         // A sort of several arrays has a tuple of them as its result.
-        "sort" => Rule::Operands,
-        "get-tuple-element" => Rule::Element,
-        "call" | "conditional" => Rule::Callee,
-        "map" => Rule::Map,
-        "transpose" => Rule::Transpose,
-        "concatenate" => Rule::Concatenate,
-        "broadcast" => Rule::Broadcast,
-        "reduce" => Rule::Reduce,
-        "dot" => Rule::Dot,
+        "sort" => ShapeRule::Operands,
+        "get-tuple-element" => ShapeRule::Element,
+        "call" | "conditional" => ShapeRule::Callee,
+        "map" => ShapeRule::Map,
+        "transpose" => ShapeRule::Transpose,
+        "concatenate" => ShapeRule::Concatenate,
+        "broadcast" => ShapeRule::Broadcast,
+        "reduce" => ShapeRule::Reduce,
+        "dot" => ShapeRule::Dot,
         "convert" => return None,
         _ if is_elementwise(opcode) => match least_operands(opcode_id(opcode)) {
-            2 => Rule::Elementwise(|element_type| element_type),
-            _ => Rule::Operand(0),
+            2 => ShapeRule::Elementwise(|element_type| element_type),
+            _ => ShapeRule::Operand(0),
         },
         _ => return None,
     })

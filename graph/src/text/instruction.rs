@@ -3,7 +3,7 @@ use hlorank_proto::xla::HloInstructionProto;
 use super::{
     asynchronous::{Asynchronous, StepPlace},
     attributes::{attribute, keep_dimensions, set_defaults},
-    computation::Computation,
+    computation::ParsedComputation,
     derived_shape::rule,
     module::Parser,
     shapes::ShapeId,
@@ -41,7 +41,7 @@ impl<'a> Parser<'a, '_> {
     /// Reads `ROOT %name = shape opcode(operands), attributes`.
     pub(super) fn instruction(
         &mut self,
-        computation: &mut Computation<'a>,
+        computation: &mut ParsedComputation<'a>,
     ) -> Result<(), GraphError> {
         let is_root = self.root();
         let start = self.lexer.position();
@@ -60,7 +60,7 @@ impl<'a> Parser<'a, '_> {
     fn definition(
         &mut self,
         name: Option<Name<'a>>,
-        computation: &mut Computation<'a>,
+        computation: &mut ParsedComputation<'a>,
     ) -> Result<(), GraphError> {
         self.count_node()?;
         let start = self.lexer.position();
@@ -153,7 +153,7 @@ impl<'a> Parser<'a, '_> {
         instruction: &HloInstructionProto,
         shape: ShapeId,
         origin: Origin<'a>,
-        computation: &mut Computation<'a>,
+        computation: &mut ParsedComputation<'a>,
     ) {
         if computation.nodes.push(instruction, false, origin) == 0 {
             self.builder.count_unknown(&instruction.opcode);
@@ -171,7 +171,7 @@ impl<'a> Parser<'a, '_> {
         &mut self,
         instruction: &HloInstructionProto,
         shape: ShapeId,
-        computation: &mut Computation<'a>,
+        computation: &mut ParsedComputation<'a>,
     ) -> Result<(), GraphError> {
         let origin = self.implied(instruction, shape)?;
         self.push(instruction, shape, origin, computation);
@@ -193,7 +193,7 @@ impl<'a> Parser<'a, '_> {
         &mut self,
         instruction: &mut HloInstructionProto,
         is_asynchronous: bool,
-        computation: &mut Computation<'a>,
+        computation: &mut ParsedComputation<'a>,
     ) -> Result<(), GraphError> {
         if self.lexer.peek() != b'(' {
             return Err(self.lexer.unexpected("`(`"));
@@ -216,7 +216,7 @@ impl<'a> Parser<'a, '_> {
     fn attributes(
         &mut self,
         instruction: &mut HloInstructionProto,
-        computation: &mut Computation<'a>,
+        computation: &mut ParsedComputation<'a>,
     ) -> Result<(), GraphError> {
         while self.lexer.eat(",") {
             let key = self.attribute_key()?;
@@ -233,7 +233,7 @@ impl<'a> Parser<'a, '_> {
 
     /// Reads control predecessors, which are no operands but come earlier in the order of the
     /// module.
-    fn predecessors(&mut self, computation: &mut Computation<'a>) -> Result<(), GraphError> {
+    fn predecessors(&mut self, computation: &mut ParsedComputation<'a>) -> Result<(), GraphError> {
         self.lexer.expect("{")?;
         let mut predecessors = Vec::new();
         while !self.lexer.eat("}") {
@@ -299,7 +299,7 @@ impl<'a> Parser<'a, '_> {
     /// Reads operands in parentheses, and returns their positions.
     pub(super) fn operands(
         &mut self,
-        computation: &mut Computation<'a>,
+        computation: &mut ParsedComputation<'a>,
     ) -> Result<Vec<i64>, GraphError> {
         self.lexer.expect("(")?;
         let mut ids = Vec::new();
@@ -317,7 +317,7 @@ impl<'a> Parser<'a, '_> {
 
     /// Reads `shape name`, `name#1#0` or a whole instruction without attributes, such as `f32[] constant(1)`. Shapes of
     /// named operands are optional.
-    fn operand(&mut self, computation: &mut Computation<'a>) -> Result<usize, GraphError> {
+    fn operand(&mut self, computation: &mut ParsedComputation<'a>) -> Result<usize, GraphError> {
         let start = self.lexer.position();
         // The shape of an operand is that of the instruction it names, so it is read over. A `%`
         // begins a name.
@@ -348,7 +348,7 @@ impl<'a> Parser<'a, '_> {
         &mut self,
         name: &str,
         mut position: usize,
-        computation: &mut Computation<'a>,
+        computation: &mut ParsedComputation<'a>,
     ) -> Result<usize, GraphError> {
         let mut name = name.to_owned();
         while self.lexer.eat("#") {
@@ -402,7 +402,7 @@ impl<'a> Parser<'a, '_> {
     /// Reads the name of an earlier instruction and returns its position.
     fn earlier(
         &mut self,
-        computation: &Computation<'a>,
+        computation: &ParsedComputation<'a>,
         expected: &str,
     ) -> Result<usize, GraphError> {
         let start = self.lexer.position();
@@ -414,7 +414,7 @@ impl<'a> Parser<'a, '_> {
         &self,
         name: &str,
         start: usize,
-        computation: &Computation<'a>,
+        computation: &ParsedComputation<'a>,
     ) -> Result<usize, GraphError> {
         let position = computation.positions.get(name).copied();
         position.ok_or_else(|| {

@@ -3,7 +3,7 @@ use std::{collections::HashMap, sync::Arc};
 use hlorank_proto::xla::ShapeProto;
 
 use super::{
-    computation::{Computation, PendingComputations},
+    computation::{ParsedComputation, PendingComputations},
     shapes::{ShapeId, Shapes},
 };
 use crate::{
@@ -28,7 +28,7 @@ impl<'a> HloModule<'a> {
         let mut parser = Parser {
             lexer: Lexer::new(hlo),
             builder: ModuleBuilder::new(limits),
-            callees: Callees::default(),
+            callees: ComputationIds::default(),
             shapes: Shapes::default(),
             pending: PendingComputations::default(),
             nodes: 0,
@@ -63,7 +63,7 @@ pub(crate) fn module_name(text: &str) -> &str {
 pub(super) struct Parser<'a, 'l> {
     pub(super) lexer: Lexer<'a>,
     pub(super) builder: ModuleBuilder<'a, 'l>,
-    pub(super) callees: Callees<'a>,
+    pub(super) callees: ComputationIds<'a>,
     pub(super) shapes: Shapes,
     pub(super) pending: PendingComputations<'a>,
     /// Instructions so far, including those of open computations.
@@ -170,7 +170,7 @@ impl<'a> Parser<'a, '_> {
         self.enter()?;
         self.lexer.expect("{")?;
         self.builder.check_computations()?;
-        let mut computation = Computation::new(id);
+        let mut computation = ParsedComputation::new(id);
         // XLA refuses a computation without instructions, so the first one is read before a `}` is
         // looked for.
         while computation.nodes.len() == 0 || !self.lexer.eat("}") {
@@ -257,7 +257,7 @@ impl<'a> Parser<'a, '_> {
 
 /// Ids of the computations of a module. A name may be used before its computation is defined.
 #[derive(Default)]
-pub(super) struct Callees<'a> {
+pub(super) struct ComputationIds<'a> {
     by_name: HashMap<&'a str, Callee>,
     count: i64,
 }
@@ -270,7 +270,7 @@ struct Callee {
     is_defined: bool,
 }
 
-impl<'a> Callees<'a> {
+impl<'a> ComputationIds<'a> {
     /// Returns a new id for a computation without a name.
     pub(super) fn unnamed(&mut self) -> i64 {
         self.count += 1;

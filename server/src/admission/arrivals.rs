@@ -20,12 +20,12 @@ use crate::caller::Caller;
 pub(crate) struct Arrivals {
     limit: u32,
     caller_limit: u32,
-    calls: Arc<Mutex<Calls>>,
+    calls: Arc<Mutex<WaitingCalls>>,
     clock: Arc<AtomicU64>,
 }
 
 /// Arriving calls by client. Clients without any have no entry.
-type Calls = HashMap<Caller, HashMap<u64, WaitingCall>>;
+type WaitingCalls = HashMap<Caller, HashMap<u64, WaitingCall>>;
 
 /// What is known of an arriving call.
 struct WaitingCall {
@@ -79,7 +79,7 @@ impl Arrivals {
         }
     }
 
-    fn make_room(&self, calls: &mut Calls, caller: &Caller) {
+    fn make_room(&self, calls: &mut WaitingCalls, caller: &Caller) {
         if calls
             .get(caller)
             .is_some_and(|own| own.len() >= self.caller_limit as usize)
@@ -98,13 +98,13 @@ impl Arrivals {
         self.clock.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Calls> {
+    fn lock(&self) -> MutexGuard<'_, WaitingCalls> {
         self.calls.lock()
     }
 }
 
 /// Ends the call of a client that has sent nothing for longest.
-fn displace(calls: &mut Calls, caller: &Caller, limit: AdmissionLimit) {
+fn displace(calls: &mut WaitingCalls, caller: &Caller, limit: AdmissionLimit) {
     let Some(own) = calls.get(caller) else { return };
     let slowest = own
         .iter()
@@ -118,7 +118,7 @@ fn displace(calls: &mut Calls, caller: &Caller, limit: AdmissionLimit) {
     }
 }
 
-fn remove(calls: &mut Calls, caller: &Caller, number: u64) -> Option<WaitingCall> {
+fn remove(calls: &mut WaitingCalls, caller: &Caller, number: u64) -> Option<WaitingCall> {
     // A call that was displaced is removed already when it is dropped.
     let own = calls.get_mut(caller)?;
     let waiting = own.remove(&number);

@@ -27,7 +27,7 @@ pub(crate) struct Admission {
 
 /// The calls that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Calls {
+pub(crate) enum LimitedCalls {
     /// Requests, which score or read graphs.
     Scoring,
     /// Calls that stay open to be notified, or to ask about the services.
@@ -64,7 +64,7 @@ impl Admission {
     }
 
     /// Rejects a call if it could not be admitted now.
-    pub(crate) fn check(&self, caller: &Caller, calls: Calls) -> Result<(), AdmissionError> {
+    pub(crate) fn check(&self, caller: &Caller, calls: LimitedCalls) -> Result<(), AdmissionError> {
         let checked = self.limits(calls).check(caller);
         checked.map_err(|reached| self.rejection(reached))
     }
@@ -73,7 +73,7 @@ impl Admission {
     pub(crate) fn admit(
         &self,
         caller: Caller,
-        calls: Calls,
+        calls: LimitedCalls,
     ) -> Result<AdmittedRequest, AdmissionError> {
         let admitted = self.limits(calls).admit(caller);
         admitted.map_err(|reached| self.rejection(reached))
@@ -85,10 +85,10 @@ impl Admission {
         set(&load.max_requests, self.limit.into());
     }
 
-    fn limits(&self, calls: Calls) -> &RequestLimits {
+    fn limits(&self, calls: LimitedCalls) -> &RequestLimits {
         match calls {
-            Calls::Scoring => &self.requests,
-            Calls::Watching => &self.watches,
+            LimitedCalls::Scoring => &self.requests,
+            LimitedCalls::Watching => &self.watches,
         }
     }
 

@@ -10,4 +10,4 @@ mod gate;
 
 pub(crate) use arrivals::Arrival;
 pub use error::{AdmissionError, AdmissionLimit};
-pub(crate) use gate::{Admission, Calls, Place};
+pub(crate) use gate::{Admission, LimitedCalls, Place};

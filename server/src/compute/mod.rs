@@ -12,4 +12,4 @@ pub use pool::{ComputePool, WorkResult, WorkerFailed};
 pub use threads::yield_to_others;
 pub use watch::{RunWatch, WatchedRun};
 pub use work::caller;
-pub use work::{Caller, Class, Worker};
+pub use work::{Class, WaitingCaller, Worker};

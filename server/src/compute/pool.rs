@@ -15,7 +15,7 @@ use super::{
     threads::Threads,
     turns::{Queues, Turns},
     watch::{Run, RunWatch, WatchedRun},
-    work::{self, Caller as _, Class, Reply, Work, Worker},
+    work::{self, Class, Reply, WaitingCaller as _, Work, Worker},
 };
 use crate::runtime::Interrupt;
 

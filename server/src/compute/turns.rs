@@ -53,10 +53,10 @@ struct TurnHolder {
 /// What a computation keeps from other work.
 struct HeldTurn {
     since: Instant,
-    place: Place,
+    place: TurnPlace,
 }
 
-enum Place {
+enum TurnPlace {
     /// Its thread is the worker.
     Worker,
     /// The worker waits until this is dropped.
@@ -89,7 +89,7 @@ impl Turns {
         let now = Instant::now();
         let held = Mutex::new(HeldTurn {
             since: now,
-            place: Place::Worker,
+            place: TurnPlace::Worker,
         });
         Self {
             holder: Arc::new(TurnHolder {
@@ -127,7 +127,7 @@ impl Turns {
             return;
         }
         self.check_needed();
-        if matches!(self.holder.held.lock().place, Place::Displaced)
+        if matches!(self.holder.held.lock().place, TurnPlace::Displaced)
             || self.holder.threads.has_work()
         {
             self.wait_for_turn();
@@ -174,7 +174,7 @@ impl Turns {
         if let Ok(turn) = woken.recv() {
             *self.holder.held.lock() = HeldTurn {
                 since: Instant::now(),
-                place: Place::Turn(turn),
+                place: TurnPlace::Turn(turn),
             };
         }
     }
@@ -188,18 +188,18 @@ impl TakesTurns for TurnHolder {
         // A turn counts from its beginning or its last pause, whichever was later.
         let is_late = held.since.elapsed() >= LONGEST_STEP && self.threads.has_work();
         if !is_late
-            || matches!(held.place, Place::Displaced | Place::None)
+            || matches!(held.place, TurnPlace::Displaced | TurnPlace::None)
             || !self.threads.displace()
         {
             return;
         }
-        if matches!(held.place, Place::Worker) && !self.threads.hand_over(self.worker) {
+        if matches!(held.place, TurnPlace::Worker) && !self.threads.hand_over(self.worker) {
             // Without a thread to hand the worker to, everything stays as it was.
             self.threads.end_displaced();
             return;
         }
         // Ends the turn that a worker waits for.
-        held.place = Place::Displaced;
+        held.place = TurnPlace::Displaced;
     }
 }
 
@@ -207,22 +207,22 @@ impl TurnHolder {
     /// Hands over the worker that the thread is. Returns whether the thread is none now.
     fn hand_over_worker(&self) -> bool {
         let mut held = self.held.lock();
-        if !matches!(held.place, Place::Worker) {
+        if !matches!(held.place, TurnPlace::Worker) {
             return true;
         }
         let is_none = self.threads.hand_over(self.worker);
         if is_none {
-            held.place = Place::None;
+            held.place = TurnPlace::None;
         }
         is_none
     }
 
     /// Leaves its place to others.
     fn give_up(&self) {
-        match std::mem::replace(&mut self.held.lock().place, Place::None) {
-            Place::Turn(worker_waits) => drop(worker_waits),
-            Place::Displaced => self.threads.end_displaced(),
-            Place::Worker | Place::None => {}
+        match std::mem::replace(&mut self.held.lock().place, TurnPlace::None) {
+            TurnPlace::Turn(worker_waits) => drop(worker_waits),
+            TurnPlace::Displaced => self.threads.end_displaced(),
+            TurnPlace::Worker | TurnPlace::None => {}
         }
     }
 }

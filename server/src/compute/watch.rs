@@ -18,14 +18,14 @@ use crate::runtime::Interrupt;
 pub struct RunWatch {
     /// Maximum duration of a run in milliseconds.
     max_run: AtomicU64,
-    runs: Mutex<Runs>,
+    runs: Mutex<WatchedRuns>,
     /// Computations that take turns, and some that have ended since the last check.
     turns: Mutex<Vec<Weak<dyn TakesTurns>>>,
     /// Number of threads that were left behind and have not ended yet.
     left_behind: AtomicUsize,
 }
 
-struct Runs {
+struct WatchedRuns {
     next: u64,
     active: HashMap<u64, Active>,
 }
@@ -81,7 +81,7 @@ impl RunWatch {
     pub(super) fn start() -> io::Result<Arc<Self>> {
         let watch = Arc::new(Self {
             max_run: AtomicU64::new(millis(MAX_RUN)),
-            runs: Mutex::new(Runs {
+            runs: Mutex::new(WatchedRuns {
                 next: 0,
                 active: HashMap::new(),
             }),

@@ -28,7 +28,7 @@ pub enum Class {
 pub(super) struct Reply<T>(Arc<Mutex<Option<oneshot::Sender<T>>>>);
 
 /// The task that waits for the work of a small call.
-pub trait Caller: Send + Sync {
+pub trait WaitingCaller: Send + Sync {
     /// Whether it was dropped before it got a result.
     fn is_gone(&self) -> bool;
 
@@ -59,7 +59,7 @@ impl<T> Reply<T> {
     }
 }
 
-impl<T: Send> Caller for Reply<T> {
+impl<T: Send> WaitingCaller for Reply<T> {
     fn is_gone(&self) -> bool {
         self.0
             .lock()
@@ -92,7 +92,7 @@ struct SmallCall {
     pool: usize,
     worker: Worker,
     until: Instant,
-    caller: Arc<dyn Caller>,
+    caller: Arc<dyn WaitingCaller>,
 }
 
 /// Sets the call of the current thread again when it is dropped.
@@ -108,7 +108,7 @@ impl Drop for SmallCallGuard {
 pub(super) fn work_for<T>(
     pool: usize,
     worker: Worker,
-    caller: Arc<dyn Caller>,
+    caller: Arc<dyn WaitingCaller>,
     work: impl FnOnce() -> T,
 ) -> T {
     let call = SmallCall {
@@ -139,6 +139,6 @@ pub(super) fn end_small_call() {
 }
 
 /// Returns who waits for the work of the current thread, if that is a small call's.
-pub fn caller() -> Option<Arc<dyn Caller>> {
+pub fn caller() -> Option<Arc<dyn WaitingCaller>> {
     SMALL_CALL.with_borrow(|call| call.as_ref().map(|call| Arc::clone(&call.caller)))
 }

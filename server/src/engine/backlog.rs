@@ -20,11 +20,11 @@ pub(super) struct Backlog {
     /// As those of [`device`].
     run_nodes: usize,
     block_nodes: usize,
-    state: Mutex<State>,
+    state: Mutex<BacklogState>,
 }
 
 #[derive(Default)]
-struct State {
+struct BacklogState {
     /// Maximum amount of queued work, in nodes.
     limit: usize,
     /// Number of the next call.
@@ -55,7 +55,7 @@ struct Speed {
 }
 
 /// The queued work of one call, until it is done or dropped.
-pub(super) struct Work {
+pub(super) struct BacklogWork {
     backlog: Arc<Backlog>,
     call: u64,
     model: Digest,
@@ -77,9 +77,9 @@ impl Backlog {
     }
 
     fn with_sizes(workers: usize, run_nodes: usize, block_nodes: usize) -> Arc<Self> {
-        let state = State {
+        let state = BacklogState {
             limit: usize::MAX,
-            ..State::default()
+            ..BacklogState::default()
         };
         Arc::new(Self {
             workers,
@@ -102,7 +102,7 @@ impl Backlog {
         graph: Digest,
         nodes: usize,
         terms: Terms,
-    ) -> Result<Work, EngineError> {
+    ) -> Result<BacklogWork, EngineError> {
         let mut state = self.state();
         let own = QueuedWork {
             model,
@@ -126,7 +126,7 @@ impl Backlog {
         let call = state.next;
         state.next += 1;
         state.calls.insert(call, own);
-        Ok(Work {
+        Ok(BacklogWork {
             backlog: Arc::clone(self),
             call,
             model,
@@ -143,7 +143,7 @@ impl Backlog {
         }
     }
 
-    fn queue_full(&self, state: &State, nodes: Option<usize>) -> EngineError {
+    fn queue_full(&self, state: &BacklogState, nodes: Option<usize>) -> EngineError {
         let queued = state.nodes();
         let limit = state.limit;
         // What has to be evaluated first: all of it at most, because an empty queue accepts any
@@ -201,7 +201,7 @@ impl Backlog {
     }
 
     /// Time of one worker for all work whose model was measured.
-    fn seconds(&self, state: &State) -> f64 {
+    fn seconds(&self, state: &BacklogState) -> f64 {
         state
             .calls
             .values()
@@ -210,7 +210,7 @@ impl Backlog {
     }
 
     /// Time of one worker for a call, in full blocks; `None` if the model was not measured.
-    fn seconds_of(&self, state: &State, queued_call: QueuedWork) -> Option<f64> {
+    fn seconds_of(&self, state: &BacklogState, queued_call: QueuedWork) -> Option<f64> {
         let speed = state.speeds.get(&queued_call.model)?;
         let is_known = speed.runs >= MIN_RUNS && speed.is_valid(Instant::now());
         let runs = scalar(queued_call.nodes) / scalar(self.block_nodes);
@@ -221,7 +221,7 @@ impl Backlog {
     /// Time of one worker until a call is done. Calls take turns: one with less work is done before this one, and one with
     /// more work gets as much time as this one meanwhile. Calls about one graph mostly need the same rows, which are
     /// evaluated once, so only the largest of them counts.
-    fn until_done(&self, state: &State, call: QueuedWork) -> Option<f64> {
+    fn until_done(&self, state: &BacklogState, call: QueuedWork) -> Option<f64> {
         let own = self.seconds_of(state, call)?;
         let mut others: HashMap<Digest, f64> = HashMap::new();
         let of_other_graphs = state
@@ -235,12 +235,12 @@ impl Backlog {
         Some(own + others.values().sum::<f64>())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BacklogState> {
         self.state.lock()
     }
 }
 
-impl State {
+impl BacklogState {
     fn nodes(&self) -> usize {
         self.calls
             .values()
@@ -261,7 +261,7 @@ impl Speed {
     }
 }
 
-impl Work {
+impl BacklogWork {
     /// Takes work that is done out of the queue.
     pub(super) fn done(&self, nodes: usize) {
         if let Some(queued_call) = self.backlog.state().calls.get_mut(&self.call) {
@@ -276,7 +276,7 @@ impl Work {
     }
 }
 
-impl Drop for Work {
+impl Drop for BacklogWork {
     fn drop(&mut self) {
         self.backlog.state().calls.remove(&self.call);
     }

@@ -11,9 +11,9 @@ use crate::{
 };
 
 /// Stops the runs of a call that was dropped: a chunk of a large graph takes long.
-struct StopOnDrop(Arc<Interrupt>);
+struct InterruptOnDrop(Arc<Interrupt>);
 
-impl Drop for StopOnDrop {
+impl Drop for InterruptOnDrop {
     fn drop(&mut self) {
         self.0.stop();
     }
@@ -42,7 +42,7 @@ impl Resources {
         let score = Arc::new(score);
         // The interrupt stops all chunks when this function returns, so an error of one chunk ends
         // the runs of the others as well.
-        let interrupt = StopOnDrop(Arc::new(interrupt));
+        let interrupt = InterruptOnDrop(Arc::new(interrupt));
         let chunks = chunks.into_iter().map(|chunk| {
             let score = Arc::clone(&score);
             let run = move |worker, interrupt: &Interrupt| score(worker, chunk, interrupt);

@@ -42,7 +42,7 @@ pub(super) struct RankStream {
 }
 
 /// How far a stream has come.
-enum Stage {
+enum StreamStage {
     /// Nothing was read.
     Opened(Box<RankStream>),
     /// The graph was found. Batches are scored as they come.
@@ -62,7 +62,7 @@ struct Batches {
     scored: Option<ScoredCall>,
 }
 
-impl Stage {
+impl StreamStage {
     async fn next(self) -> Result<Option<(RankConfigsStreamResponse, Self)>, Status> {
         let (answer, stage) = match self {
             Self::Opened(stream) => {
@@ -94,8 +94,8 @@ impl RankStream {
 
     pub(super) fn answers(self) -> Answers {
         let deadline = self.call.deadline;
-        let opened = Stage::Opened(Box::new(self));
-        let answers: Answers = Box::pin(stream::try_unfold(opened, Stage::next));
+        let opened = StreamStage::Opened(Box::new(self));
+        let answers: Answers = Box::pin(stream::try_unfold(opened, StreamStage::next));
         // The layer for deadlines ends a call until its first answer. The stream is then its own.
         match deadline {
             Some(deadline) => Box::pin(end_at(deadline, answers)),

@@ -24,7 +24,7 @@ use crate::{
     errors::{ServiceError, rejected},
     security::ConnectionActivity,
     translations::{
-        CallConnection, Compression, DeliveredCall, DeliverySettings, Gzip, JsonMethod, Kind,
+        CallConnection, Compression, DeliveredCall, DeliverySettings, Gzip, JsonMethod, MethodKind,
         OpenedCall, answer_json, deliver,
     },
 };
@@ -90,7 +90,7 @@ impl CallAdmission {
     /// Opens the call that a request begins.
     fn open(&self, request: &Request) -> Result<OpenedCall, ServiceError> {
         let encoding = encoding(request)?;
-        let kind = Kind::from_path(request.uri().path());
+        let kind = MethodKind::from_path(request.uri().path());
         let caller = request.extensions().get().cloned();
         let caller = caller.unwrap_or(Caller::Unknown);
         // A full server rejects a call by its headers, so that the client need not send a message

@@ -38,14 +38,14 @@ pub struct QualitySeries {
     failed: Counter,
     replay_seconds: Histogram,
     recorder: Arc<Recorder>,
-    versions: Mutex<Versions>,
+    versions: Mutex<PublishedSeries>,
 }
 
 /// The name of a model and the role of its version.
 type Version = (String, &'static str);
 
 #[derive(Default)]
-struct Versions {
+struct PublishedSeries {
     series: BTreeMap<(Version, String), RankingSeries>,
     targets: BTreeSet<String>,
 }
@@ -185,7 +185,7 @@ impl QualitySeries {
     }
 }
 
-impl Versions {
+impl PublishedSeries {
     /// Returns the label of a target. The first ones have their own.
     fn label(&mut self, target: String) -> String {
         if self.targets.contains(&target) {

@@ -31,9 +31,9 @@ pub(super) struct Loader {
 }
 
 /// Fails the calls that wait for the loader when its thread ends.
-struct StopOnDrop(Arc<CatalogueState>);
+struct StopLoadsOnDrop(Arc<CatalogueState>);
 
-impl Drop for StopOnDrop {
+impl Drop for StopLoadsOnDrop {
     fn drop(&mut self) {
         if thread::panicking() {
             tracing::error!(
@@ -70,7 +70,7 @@ impl Loader {
         thread::Builder::new()
             .name("model-loader".to_owned())
             .spawn(move || {
-                let _stop = StopOnDrop(Arc::clone(&self.shared));
+                let _stop = StopLoadsOnDrop(Arc::clone(&self.shared));
                 // Calls are accepted from now on, and come first.
                 yield_to_others();
                 self.lanes.yield_to_others();

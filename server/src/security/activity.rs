@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 /// Counts the calls of one connection. Each request has its connection's among its extensions.
 #[derive(Clone, Debug)]
-pub(crate) struct ConnectionActivity(Arc<Mutex<Calls>>);
+pub(crate) struct ConnectionActivity(Arc<Mutex<OpenCalls>>);
 
 /// A call that is counted until it is dropped.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ enum Stage {
 }
 
 #[derive(Debug)]
-struct Calls {
+struct OpenCalls {
     open: Count,
     working: Count,
 }
@@ -45,7 +45,7 @@ impl ConnectionActivity {
             calls: 0,
             changed: Instant::now(),
         };
-        Self(Arc::new(Mutex::new(Calls {
+        Self(Arc::new(Mutex::new(OpenCalls {
             open: count(),
             working: count(),
         })))

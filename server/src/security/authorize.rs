@@ -109,7 +109,7 @@ mod tests {
     use sha2::{Digest as _, Sha256};
 
     use super::*;
-    use crate::security::watched::Source as _;
+    use crate::security::watched::CredentialFile as _;
 
     #[test]
     fn a_bearer_token_is_read() {

@@ -14,7 +14,7 @@ use x509_cert::{Certificate, certificate::Version, der::Decode as _};
 
 use super::{
     SecuritySettings,
-    watched::{CredentialError, Source},
+    watched::{CredentialError, CredentialFile},
 };
 use crate::clock;
 use crate::pem_files::{PemContent, check_pem};
@@ -84,7 +84,7 @@ impl TlsFiles {
     }
 }
 
-impl Source for TlsFiles {
+impl CredentialFile for TlsFiles {
     type Value = Tls;
 
     fn files(&self) -> Vec<&Path> {

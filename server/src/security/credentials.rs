@@ -4,7 +4,7 @@ use super::{
     AllowedHosts, ConnectionGate, SecuritySettings, TokenCheck, TrustedProxies,
     certificates::TlsFiles,
     tokens::TokenFile,
-    watched::{CredentialError, Source, WatchedFiles},
+    watched::{CredentialError, CredentialFile, WatchedFiles},
 };
 use crate::metrics::{ConnectionSeries, Metrics, ReloadSeries};
 
@@ -126,7 +126,11 @@ impl Credentials {
     }
 }
 
-fn reload<S: Source>(watched: Option<&WatchedFiles<S>>, what: &'static str, series: &ReloadSeries) {
+fn reload<S: CredentialFile>(
+    watched: Option<&WatchedFiles<S>>,
+    what: &'static str,
+    series: &ReloadSeries,
+) {
     match watched.and_then(WatchedFiles::reload) {
         None => {}
         Some(Ok(())) => {

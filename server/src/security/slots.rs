@@ -13,7 +13,7 @@ use crate::metrics::ConnectionSeries;
 pub(super) struct Slots {
     maximum: usize,
     series: Arc<ConnectionSeries>,
-    table: Mutex<Table>,
+    table: Mutex<SlotTable>,
 }
 
 /// The place of one connection. It counts against the limit until it is dropped or given to another connection.
@@ -35,7 +35,7 @@ pub(crate) enum Eviction {
 }
 
 #[derive(Default)]
-struct Table {
+struct SlotTable {
     next: u64,
     occupied: HashMap<u64, Occupant>,
     /// Number of connections that have lost their slot and are not closed yet.
@@ -90,7 +90,7 @@ impl Slots {
     }
 }
 
-impl Table {
+impl SlotTable {
     /// Takes the slot of an idle connection away, if there is one.
     fn evict(&mut self) -> bool {
         let Some(victim) = self.most_idle().and_then(|id| self.occupied.remove(&id)) else {

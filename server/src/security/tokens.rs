@@ -8,7 +8,7 @@ use hlorank_proto::methods::Scope;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::watched::{CredentialError, Source};
+use super::watched::{CredentialError, CredentialFile};
 
 /// A file with the name, scopes and digest of one token per line.
 pub(super) struct TokenFile(pub(super) PathBuf);
@@ -49,7 +49,7 @@ impl Token {
     }
 }
 
-impl Source for TokenFile {
+impl CredentialFile for TokenFile {
     type Value = Tokens;
 
     fn files(&self) -> Vec<&Path> {

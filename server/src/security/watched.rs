@@ -12,7 +12,7 @@ use crate::pem_files::read_file;
 pub struct CredentialError(pub(super) String);
 
 /// A value that is built from files.
-pub(super) trait Source {
+pub(super) trait CredentialFile {
     type Value;
 
     /// Returns the paths of the files.
@@ -23,7 +23,7 @@ pub(super) trait Source {
 }
 
 /// The value of the last valid contents of files.
-pub(super) struct WatchedFiles<S: Source> {
+pub(super) struct WatchedFiles<S: CredentialFile> {
     source: S,
     current: ArcSwap<S::Value>,
     /// Digest of the contents that were read last, valid or not.
@@ -32,7 +32,7 @@ pub(super) struct WatchedFiles<S: Source> {
 
 type Contents = Result<Vec<Vec<u8>>, CredentialError>;
 
-impl<S: Source> WatchedFiles<S> {
+impl<S: CredentialFile> WatchedFiles<S> {
     pub(super) fn open(source: S) -> Result<Self, CredentialError> {
         let contents = read(&source);
         let seen = Mutex::new(digest(&contents));
@@ -75,7 +75,7 @@ impl<S: Source> WatchedFiles<S> {
     }
 }
 
-fn read(source: &impl Source) -> Contents {
+fn read(source: &impl CredentialFile) -> Contents {
     let read = |path: &Path| read_file(path).map_err(CredentialError);
     source.files().into_iter().map(read).collect()
 }

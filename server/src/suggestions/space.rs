@@ -18,11 +18,11 @@ pub(super) struct Space {
     /// One of the configurations. Its tables hold every entry that is combined.
     batch: LayoutBatch,
     /// Those where the configurations differ.
-    places: Vec<Place>,
+    places: Vec<SlotGroup>,
 }
 
 /// A segment or a node, and what it may have.
-struct Place {
+struct SlotGroup {
     slots: Vec<usize>,
     /// Distinct indices into the tables of the slots. Those of the first configurations come first.
     options: Vec<Vec<u16>>,
@@ -78,7 +78,7 @@ impl Space {
         // A row has one of the options already, so that a place has one change fewer than options.
         let most = (part.changes() / slots.len().max(1)).max(1) + 1;
         let places = pace::in_steps(1, slots)
-            .map(|slots| Place::new(batch, rows, slots, most))
+            .map(|slots| SlotGroup::new(batch, rows, slots, most))
             .collect();
         Self {
             batch: batch.select(&rows[..rows.len().min(1)]),
@@ -154,7 +154,7 @@ impl Space {
         let mut rows = Vec::new();
         let mut state = seed;
         for _ in 0..count {
-            let draw = |(number, place): (usize, &Place)| {
+            let draw = |(number, place): (usize, &SlotGroup)| {
                 state = mix(state);
                 Change {
                     place: number,
@@ -171,7 +171,7 @@ impl Space {
         let start = rows.len();
         rows.extend_from_slice(row);
         for &Change { place, option } in changes {
-            let Place { slots, options } = &self.places[place];
+            let SlotGroup { slots, options } = &self.places[place];
             for (&slot, &index) in slots.iter().zip(&options[option]) {
                 rows[start + slot] = index;
             }
@@ -179,7 +179,7 @@ impl Space {
     }
 }
 
-impl Place {
+impl SlotGroup {
     fn new(batch: &LayoutBatch, rows: &[usize], slots: Vec<usize>, most: usize) -> Self {
         let mut known = HashSet::new();
         let mut options = Vec::new();
@@ -223,7 +223,7 @@ mod tests {
         };
         let places = places
             .into_iter()
-            .map(|slots| Place::new(&batch, &[0, 1, 2, 3], slots, 10))
+            .map(|slots| SlotGroup::new(&batch, &[0, 1, 2, 3], slots, 10))
             .collect();
         Space { batch, places }
     }

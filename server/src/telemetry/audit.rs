@@ -39,10 +39,10 @@ impl AuditedChange {
 }
 
 /// How a change ended: the gRPC status, and the reason of a failure.
-pub(crate) type Outcome<'a> = (Code, Option<&'a str>);
+pub(crate) type AuditOutcome<'a> = (Code, Option<&'a str>);
 
 /// Returns how a change ended.
-pub(crate) fn outcome<E: Refused>(changed: &Result<(), E>) -> Outcome<'static> {
+pub(crate) fn outcome<E: Refused>(changed: &Result<(), E>) -> AuditOutcome<'static> {
     let reason = changed.as_ref().err().map(|error| error.refusal().reason);
     (
         reason.map_or(Code::Ok, Reason::code),
@@ -58,7 +58,7 @@ pub(crate) fn audit(
     action: &str,
     client: Option<&str>,
     change: &AuditedChange,
-    (code, reason): Outcome<'_>,
+    (code, reason): AuditOutcome<'_>,
 ) {
     let bounded = |name: &'_ Option<String>| {
         name.as_ref()

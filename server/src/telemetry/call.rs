@@ -29,7 +29,7 @@ pub(crate) struct Observer {
 }
 
 /// A call in progress. Dropping it before [`Call::end`] reports the call as cancelled.
-pub(super) struct Call {
+pub(super) struct ObservedCall {
     observer: Arc<Observer>,
     method: Arc<Method>,
     record: CallRecord,
@@ -45,7 +45,7 @@ pub(super) struct Call {
     ended: bool,
 }
 
-impl Call {
+impl ObservedCall {
     pub(super) fn new(
         observer: &Arc<Observer>,
         method: Arc<Method>,
@@ -130,7 +130,7 @@ impl Call {
     }
 }
 
-impl Drop for Call {
+impl Drop for ObservedCall {
     fn drop(&mut self) {
         // The client has gone, and nothing polls the call.
         if !self.ended {

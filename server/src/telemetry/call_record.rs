@@ -12,7 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tonic::Code;
 
 use super::{
-    audit::{AuditedChange, Outcome, audit, outcome},
+    audit::{AuditOutcome, AuditedChange, audit, outcome},
     request_id::RequestId,
 };
 use crate::{
@@ -25,10 +25,10 @@ use crate::{
 
 /// Collects what a call is about, until the call has ended and is counted, logged and traced. Clones share one record.
 #[derive(Clone, Default)]
-pub struct CallRecord(Arc<Record>);
+pub struct CallRecord(Arc<SharedRecord>);
 
 #[derive(Default)]
-struct Record {
+struct SharedRecord {
     request_bytes: AtomicU64,
     facts: Mutex<Facts>,
 }
@@ -54,7 +54,7 @@ pub(super) struct Facts {
     /// Sum over all batches.
     pub(super) reuse: Reuse,
     /// Stages, in the order in which they ended.
-    pub(super) stages: Vec<Stage>,
+    pub(super) stages: Vec<CallStage>,
 }
 
 #[derive(Clone, Copy)]
@@ -67,7 +67,7 @@ pub(super) struct GraphFacts {
 
 /// One stage of a call.
 #[derive(Clone, Copy)]
-pub(super) struct Stage {
+pub(super) struct CallStage {
     pub(super) name: &'static str,
     pub(super) started: Instant,
     pub(super) ended: Instant,
@@ -174,7 +174,7 @@ impl CallRecord {
 
 impl Facts {
     /// Logs the change of the call.
-    pub(super) fn audit(&self, outcome: Outcome<'_>) {
+    pub(super) fn audit(&self, outcome: AuditOutcome<'_>) {
         let client = self.client.as_ref().map(Caller::name);
         let change = self.change.clone().unwrap_or_default();
         audit(self.method, client.as_deref(), &change, outcome);
@@ -182,7 +182,7 @@ impl Facts {
 
     fn spent(&mut self, name: &'static str, started: Instant, ended: Instant) {
         if ended.saturating_duration_since(started) >= MIN_STAGE && self.stages.len() < MAX_STAGES {
-            self.stages.push(Stage {
+            self.stages.push(CallStage {
                 name,
                 started,
                 ended,

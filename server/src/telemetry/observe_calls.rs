@@ -19,7 +19,7 @@ use tonic::{Code, Status};
 use tracing::{Instrument as _, Span};
 
 use super::{
-    call::{Call, Observer},
+    call::{ObservedCall, Observer},
     request_id::RequestId,
 };
 
@@ -32,7 +32,7 @@ pub(crate) async fn observe(
 ) -> Response {
     let id = RequestId::from_headers(request.headers());
     let method = observer.metrics.methods.get(request.uri().path());
-    let mut call = method.map(|method| Call::new(&observer, method, &id, &request));
+    let mut call = method.map(|method| ObservedCall::new(&observer, method, &id, &request));
     let request = match &call {
         Some(call) => call.attach_record(request),
         None => request,
@@ -50,15 +50,15 @@ struct ObservedBody {
     inner: Body,
     id: RequestId,
     /// `None` after the call has ended, and for a method that is not ours.
-    call: Option<Call>,
+    call: Option<ObservedCall>,
 }
 
-fn log_span(call: Option<&Call>) -> Span {
+fn log_span(call: Option<&ObservedCall>) -> Span {
     call.map_or_else(Span::none, |call| call.log_span.clone())
 }
 
 /// Ends the call if these headers or trailers hold its status. Adds the id to a failure.
-fn end_by(headers: &mut HeaderMap, id: &RequestId, call: &mut Option<Call>) {
+fn end_by(headers: &mut HeaderMap, id: &RequestId, call: &mut Option<ObservedCall>) {
     let Some(status) = Status::from_header_map(headers) else {
         return;
     };

@@ -17,7 +17,7 @@ use opentelemetry_sdk::{
 };
 use tonic::Code;
 
-use super::call_record::{EndedCall, Facts, Stage};
+use super::call_record::{CallStage, EndedCall, Facts};
 use crate::metrics::{Method, code_name};
 
 /// The span of a call, which costs little if it is not sampled.
@@ -47,7 +47,7 @@ impl CallSpan {
         // converts all, so that a jump of the wall clock cannot reorder the stages.
         let now = Clock::now();
         let parent = Context::new().with_remote_span_context(self.0.span_context().clone());
-        for Stage {
+        for CallStage {
             name,
             started,
             ended,

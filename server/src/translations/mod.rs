@@ -8,6 +8,6 @@ mod json;
 
 pub(crate) use compression::Compression;
 pub use delivery::DeliverySettings;
-pub(crate) use delivery::{CallConnection, DeliveredCall, Gzip, Kind, OpenedCall, deliver};
+pub(crate) use delivery::{CallConnection, DeliveredCall, Gzip, MethodKind, OpenedCall, deliver};
 pub(crate) use header::read_header;
 pub(crate) use json::{JsonMethod, answer_json, openapi, translate_json};

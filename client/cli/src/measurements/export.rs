@@ -57,12 +57,12 @@ pub(crate) struct Export {
 /// What was written.
 #[derive(Debug, Default, Serialize)]
 struct ExportReport {
-    files: Vec<FileReport>,
+    files: Vec<ExportedFile>,
     failures: Vec<Failure>,
 }
 
 #[derive(Debug, Serialize)]
-struct FileReport {
+struct ExportedFile {
     path: String,
     target: String,
     task: String,
@@ -176,7 +176,7 @@ impl Export {
         Key { target, graph }: &Key,
         holders: &[Client],
         parts: Vec<GraphMeasurements>,
-    ) -> Result<FileReport, CommandError> {
+    ) -> Result<ExportedFile, CommandError> {
         let task = task_of(&parts).map_err(|source| unreadable(graph.to_string(), source))?;
         let mut message = None;
         for client in holders {
@@ -198,7 +198,7 @@ impl Export {
             Ok(_) => None,
             Err(obstacle) => Some(obstacle.clone()),
         };
-        let report = FileReport {
+        let report = ExportedFile {
             path: path.display().to_string(),
             target: target.clone(),
             task: task.to_string(),

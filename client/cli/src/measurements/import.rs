@@ -96,7 +96,7 @@ impl Import {
         file: &Path,
         report: &mut ImportReport,
     ) -> Result<(), CommandError> {
-        for Report { graph, parts } in self.read(file)? {
+        for GraphImport { graph, parts } in self.read(file)? {
             report.graphs += 1;
             for part in &parts {
                 let machine = part.details.machine.clone();
@@ -115,7 +115,7 @@ impl Import {
         Ok(())
     }
 
-    fn read(&self, file: &Path) -> Result<Vec<Report>, CommandError> {
+    fn read(&self, file: &Path) -> Result<Vec<GraphImport>, CommandError> {
         let wrong = |problem: &dyn Display| CommandError::input(file.display(), problem);
         let bytes = read_input(file).map_err(|error| wrong(&error))?;
         // An npz file is a zip archive. Those of TpuGraphs begin with `PK` as well, but have no
@@ -123,14 +123,14 @@ impl Import {
         if bytes.starts_with(b"PK")
             && let Some(exported) = read_exported(file, bytes.clone())?
         {
-            return Ok(vec![Report::decode(file, &exported)?]);
+            return Ok(vec![GraphImport::decode(file, &exported)?]);
         }
         let target = self.target.as_deref();
         let target = target.ok_or_else(|| {
             wrong(&"names no target; pass --target with the hardware, compiler and flags that were measured")
         })?;
         let graphs = GraphFile::parse(file, bytes, Task::Layout, &FILE_LIMITS)?.graphs;
-        let report = |measured| Report::from_measured(measured, target);
+        let report = |measured| GraphImport::from_measured(measured, target);
         Ok(graphs.iter().filter_map(report).collect())
     }
 }
@@ -170,13 +170,13 @@ impl Display for ImportReport {
 }
 
 /// Measurements of one graph, ready to be reported.
-struct Report {
+struct GraphImport {
     graph: GraphHandle,
-    parts: Vec<Part>,
+    parts: Vec<ImportPart>,
 }
 
 /// Measurements of one reporter and one machine.
-struct Part {
+struct ImportPart {
     details: ReportDetails,
     measurements: Adapt,
 }
@@ -184,7 +184,7 @@ struct Part {
 /// Maximum number of measurements of one call, which is the limit of the server.
 const MAX_MEASUREMENTS: usize = 10_000;
 
-impl Report {
+impl GraphImport {
     /// Reads the exported measurements of a file.
     fn decode(file: &Path, exported: &[u8]) -> Result<Self, CommandError> {
         let wrong = |problem: &dyn Display| CommandError::input(file.display(), problem);
@@ -210,7 +210,7 @@ impl Report {
         for part in exported.measurements {
             // The common case: the batch stays as it is, and neither it nor the graph is read.
             if are_equal(&part.reporters) && are_equal(&part.machines) {
-                parts.push(Part::from_one(part));
+                parts.push(ImportPart::from_one(part));
                 continue;
             }
             let graph = Graph::of_message(&message, task, &FILE_LIMITS);
@@ -220,7 +220,7 @@ impl Report {
                 source,
             })?;
             let configurations = read_configurations(&part, &graph).map_err(unreadable)?;
-            parts.extend(Part::by_origin(&part, &configurations));
+            parts.extend(ImportPart::by_origin(&part, &configurations));
         }
         Ok(Self { graph, parts })
     }
@@ -244,7 +244,7 @@ impl Report {
         let part = |configs: &[usize]| {
             let outcomes: Vec<MeasuredOutcome> = configs.iter().map(time).collect();
             let configurations = measurements.configurations.select(configs);
-            Part {
+            ImportPart {
                 details: ReportDetails::default(),
                 measurements: Adapt::new(target).measured(&configurations, &outcomes),
             }
@@ -256,7 +256,7 @@ impl Report {
     }
 }
 
-impl Part {
+impl ImportPart {
     /// Splits measurements by their reporters and machines.
     fn by_origin(of: &GraphMeasurements, all: &Configurations) -> Vec<Self> {
         let mut numbers = BTreeMap::<[&str; 2], Vec<usize>>::new();

@@ -20,11 +20,11 @@ pub(crate) struct Models {
     #[command(flatten)]
     server: Server,
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<ModelsAction>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ModelsAction {
     /// Say which of two versions ranks what clients measured better
     Compare(Compare),
     /// Look for new versions immediately, and retry rejected ones
@@ -104,24 +104,24 @@ impl Models {
                 let connections = self.server.connect_each().await?;
                 print_models(format, connections, list).await
             }
-            Some(Command::Compare(compare)) => compare.run(format).await,
-            Some(Command::Reload { admin }) => admin.change(format, AdminClient::reload).await,
-            Some(Command::Pin {
+            Some(ModelsAction::Compare(compare)) => compare.run(format).await,
+            Some(ModelsAction::Reload { admin }) => admin.change(format, AdminClient::reload).await,
+            Some(ModelsAction::Pin {
                 admin,
                 model: (name, version),
             }) => {
                 let pin = async |client: &AdminClient| client.pin(&name, version).await;
                 admin.change(format, pin).await
             }
-            Some(Command::Unpin { admin, name }) => {
+            Some(ModelsAction::Unpin { admin, name }) => {
                 let unpin = async |client: &AdminClient| client.unpin(&name).await;
                 admin.change(format, unpin).await
             }
-            Some(Command::Rollback { admin, name }) => {
+            Some(ModelsAction::Rollback { admin, name }) => {
                 let rollback = async |client: &AdminClient| client.rollback(&name).await;
                 admin.change(format, rollback).await
             }
-            Some(Command::Canary {
+            Some(ModelsAction::Canary {
                 admin,
                 model: (name, version),
                 percent,

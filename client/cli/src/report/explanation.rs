@@ -4,7 +4,7 @@ use hlorank_client::{Client, GraphHandle, Ranking, v1::KernelTime};
 use hlorank_graph::Configurations;
 use serde::Serialize;
 
-use super::parts::{Choice, Part, Parts, opcode};
+use super::parts::{Choice, Parts, ReportPart, opcode};
 use crate::{
     configuration::{ConfigurationForm, default_number},
     error::CommandError,
@@ -21,11 +21,11 @@ pub(super) struct Explanation {
     /// What `parts` are: segments or bounds.
     kind_of_part: &'static str,
     /// Parts in which the three differ, the largest effect first; empty for fusions.
-    parts: Vec<Part>,
+    parts: Vec<ReportPart>,
     /// Number of such parts that were not explained.
     left_out: usize,
     /// Kernels of the three fusions; empty otherwise.
-    kernels: Vec<Vec<Kernel>>,
+    kernels: Vec<Vec<KernelShare>>,
 }
 
 /// One of the configurations that are compared.
@@ -46,7 +46,7 @@ pub(super) struct ComparedConfiguration {
 
 /// A kernel of a fusion, and its predicted run time.
 #[derive(Debug, Serialize)]
-struct Kernel {
+struct KernelShare {
     /// Number of the node that it writes.
     node: u32,
     opcode: &'static str,
@@ -233,7 +233,7 @@ impl Explanation {
     }
 }
 
-impl Part {
+impl ReportPart {
     fn contents(&self) -> String {
         let text = |choice: &Choice| match choice.node {
             // A row has no space for three layouts of each node, so it shows the best's.
@@ -266,12 +266,12 @@ fn worst(scores: &[f32]) -> Option<usize> {
 }
 
 /// Returns the kernels of a configuration of an answer, the longest first; none if its score is infinite.
-fn kernels(job: &Job<'_>, answer: &Ranking, config: usize) -> Vec<Kernel> {
+fn kernels(job: &Job<'_>, answer: &Ranking, config: usize) -> Vec<KernelShare> {
     // Kernels are in the order of the ranking.
     let mut best = answer.best.iter();
     let place = best.position(|ranked| ranked.config == config);
     let kernels = place.and_then(|place| answer.kernels.get(place));
-    let kernel = |kernel: &KernelTime| Kernel {
+    let kernel = |kernel: &KernelTime| KernelShare {
         node: kernel.node,
         opcode: opcode(&job.measured.graph, kernel.node),
         computed_nodes: kernel.computed_nodes,
@@ -283,7 +283,7 @@ fn kernels(job: &Job<'_>, answer: &Ranking, config: usize) -> Vec<Kernel> {
 }
 
 /// Returns the table of the kernels of a fusion.
-fn section_of(role: &str, kernels: &[Kernel]) -> Section {
+fn section_of(role: &str, kernels: &[KernelShare]) -> Section {
     if kernels.is_empty() {
         return Section {
             title: format!("Kernels of the {role}: one is too large for the model"),

@@ -10,7 +10,7 @@ use crate::configuration::FILE_LIMITS;
 
 /// A part of a graph's configurations: a segment of a module, or a bound of a tile.
 #[derive(Debug, Serialize)]
-pub(super) struct Part {
+pub(super) struct ReportPart {
     /// Number of the segment, or list and position of the bound.
     pub(super) name: String,
     /// Nodes of the segment, ascending; empty for a bound.
@@ -33,7 +33,7 @@ pub(super) struct Choice {
 
 /// Parts, and the configurations that show what they do.
 pub(super) struct Parts {
-    list: Vec<Part>,
+    list: Vec<ReportPart>,
     /// Number of parts beyond the limit.
     pub(super) left_out: usize,
     /// For each configuration after the compared three: the part, and which of the three took it from another.
@@ -116,7 +116,7 @@ impl Parts {
                 values: [0, 1, 2].map(|config| layout(three.entry(config, slot))),
             }
         };
-        let list = segments.into_iter().map(|(number, segment)| Part {
+        let list = segments.into_iter().map(|(number, segment)| ReportPart {
             name: number.to_string(),
             choices: segment.slots.iter().map(choice).collect(),
             nodes: segment.nodes,
@@ -166,7 +166,7 @@ impl Parts {
                 _ if place < kernel + output => ("output", place - kernel),
                 _ => ("input", place - kernel - output),
             };
-            Part {
+            ReportPart {
                 name: format!("{list}[{position}]"),
                 nodes: Vec::new(),
                 choices: vec![Choice {
@@ -188,14 +188,14 @@ impl Parts {
     /// Returns the parts with what they do to the scores, the largest effect first. The scores are those of `configurations`.
     /// For the best and the worst, it is by how much the score is higher than with the reference's part; for the reference, by
     /// how much it would be higher with the best's part.
-    pub(super) fn with_effects(self, scores: &[f32]) -> Vec<Part> {
+    pub(super) fn with_effects(self, scores: &[f32]) -> Vec<ReportPart> {
         let (three, exchanged) = scores.split_at(3);
         let mut parts = self.list;
         for ((part, of), &score) in self.exchanges.into_iter().zip(exchanged) {
             let without = f64::from(three[of]) - f64::from(score);
             parts[part].effects[of] = if of == 1 { -without } else { without };
         }
-        let size = |part: &Part| part.effects[0].abs().max(part.effects[2].abs());
+        let size = |part: &ReportPart| part.effects[0].abs().max(part.effects[2].abs());
         parts.sort_by(|one, other| size(other).total_cmp(&size(one)));
         parts
     }

@@ -2,7 +2,7 @@ use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use hlorank_graph::{Configurations, Distinct, Graph, Pad, PrunedGraph, Scope, prune};
 
-use super::passes::{Passes, Room, Runs};
+use super::passes::{PassRoom, Passes, Runs};
 use crate::{
     engine::EngineError,
     memory::{HeldBytes, Memory},
@@ -32,7 +32,7 @@ impl Batch {
         model: &WholeGraphModel,
         graph: &Graph,
         configurations: Configurations,
-        room: &Room,
+        room: &PassRoom,
     ) -> Result<Self, EngineError> {
         // Everything is counted before it is built: the inputs, the order of the passes, then the
         // runs at one time.

@@ -4,12 +4,13 @@ use hlorank_graph::SegmentedGraph;
 
 use super::{
     batch::Batch,
-    passes::{Room, Runs},
+    passes::{PassRoom, Runs},
 };
 use crate::{
     compute::{Class, Worker},
     engine::{
-        BatchPart, EngineError, Terms, backlog::Work, error::check_scores, resources::Resources,
+        BatchPart, EngineError, Terms, backlog::BacklogWork, error::check_scores,
+        resources::Resources,
     },
     model::{ModelFailed, ModelNodes, RunSizes, WholeGraphModel},
     outcome::{Evaluation, Stages},
@@ -20,7 +21,7 @@ use crate::{
 struct Chunks {
     model: Arc<WholeGraphModel>,
     batch: Arc<Batch>,
-    work: Work,
+    work: BacklogWork,
     /// The number of configurations of a run is a multiple of this.
     multiple: usize,
 }
@@ -42,7 +43,7 @@ pub(crate) fn check(
         slots: 0,
         configs: 1,
     };
-    Runs::plan(model, smallest, &Room::new(resources, model)).map(drop)
+    Runs::plan(model, smallest, &PassRoom::new(resources, model)).map(drop)
 }
 
 /// Scores configurations.
@@ -54,7 +55,7 @@ pub(crate) async fn score(
     terms: Terms,
 ) -> Result<Evaluation, EngineError> {
     check(resources, model, graph)?;
-    let room = Room::new(resources, model);
+    let room = PassRoom::new(resources, model);
     let multiple = room.multiple;
     let (planned_model, planned_graph) = (Arc::clone(model), Arc::clone(graph));
     let plan = move |_| {

@@ -31,7 +31,7 @@ pub(super) struct Runs {
 }
 
 /// What the runs of a batch may use.
-pub(super) struct Room {
+pub(super) struct PassRoom {
     pub(super) memory: Arc<Memory>,
     /// Number of runs that can be made at the same time.
     pub(super) workers: usize,
@@ -117,7 +117,7 @@ fn cut(chunking: Chunking, configs: usize, at_once: usize) -> impl Iterator<Item
     (0..chunks).map(move |chunk| start(chunk)..start(chunk + 1))
 }
 
-impl Room {
+impl PassRoom {
     pub(super) fn new(resources: &Resources, model: &WholeGraphModel) -> Self {
         // The size of a chunk does not matter if scores do not depend on it.
         let multiple = if model.settings.batch_dependent {
@@ -138,7 +138,7 @@ impl Runs {
     pub(super) fn plan(
         model: &WholeGraphModel,
         sizes: RunSizes,
-        room: &Room,
+        room: &PassRoom,
     ) -> Result<Self, EngineError> {
         let settings = &model.settings;
         let of_batch = settings.chunk_configs.min(sizes.configs).max(1);

@@ -12,7 +12,7 @@ use super::{
     call::DeliveredCall,
     decompression::{DecompressedMessage, Decompression, GRPC, Gzip},
     fields::FieldCount,
-    frames::{Frames, PREFIX, Part, prefix},
+    frames::{FramePart, Frames, PREFIX, prefix},
     read_ahead::Incoming,
     settings::{DeliverySettings, Waits},
 };
@@ -42,12 +42,12 @@ struct Delivery {
     json: Option<JsonMessage>,
     /// Bytes for tonic, of at most one message.
     ready: VecDeque<Bytes>,
-    stage: Stage,
+    stage: DeliveryStage,
 }
 
 /// What follows the bytes that are ready.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum DeliveryStage {
     /// The rest of their message.
     Receiving,
     /// Another message.
@@ -106,7 +106,7 @@ impl Delivery {
             compressed: is_compressed_json.then(Vec::new),
             json: json.map(|method| JsonMessage::new(method, limit)),
             ready: VecDeque::new(),
-            stage: Stage::Receiving,
+            stage: DeliveryStage::Receiving,
         }
     }
 
@@ -122,9 +122,9 @@ impl Delivery {
     /// before its last bytes are returned.
     async fn next(&mut self) -> Result<Option<Bytes>, Status> {
         loop {
-            if self.stage != Stage::Receiving {
+            if self.stage != DeliveryStage::Receiving {
                 let ready = self.ready.pop_front();
-                if ready.is_some() || self.stage == Stage::Ended {
+                if ready.is_some() || self.stage == DeliveryStage::Ended {
                     return Ok(ready);
                 }
                 self.proceed();
@@ -141,20 +141,20 @@ impl Delivery {
         }
     }
 
-    async fn add(&mut self, part: Part) -> Result<(), Status> {
+    async fn add(&mut self, part: FramePart) -> Result<(), Status> {
         match part {
-            Part::Start {
+            FramePart::Start {
                 is_compressed,
                 length,
             } => self.start(is_compressed, length),
-            Part::Bytes(bytes) => self.take(bytes),
-            Part::End => self.complete().await,
+            FramePart::Bytes(bytes) => self.take(bytes),
+            FramePart::End => self.complete().await,
         }
     }
 
     /// Waits for the next message after one was taken.
     fn proceed(&mut self) {
-        self.stage = Stage::Receiving;
+        self.stage = DeliveryStage::Receiving;
         // What has arrived with the message may begin the next one.
         self.waits = if self.arrived.is_empty() {
             Waits::next()
@@ -208,9 +208,9 @@ impl Delivery {
             self.ready.extend(message.pieces);
         }
         self.stage = if self.call.kind.is_stream {
-            Stage::Complete
+            DeliveryStage::Complete
         } else {
-            Stage::Ended
+            DeliveryStage::Ended
         };
         Ok(())
     }
@@ -267,7 +267,7 @@ impl Delivery {
         let message = read_json(json, &self.call).await?;
         self.fields.read(&message)?;
         self.ready.extend([prefix(message.len()), message]);
-        self.stage = Stage::Ended;
+        self.stage = DeliveryStage::Ended;
         Ok(())
     }
 
@@ -277,7 +277,7 @@ impl Delivery {
             Some(bytes) if self.json.is_some() => self.take_json(&bytes)?,
             None if self.json.is_some() => self.complete_json().await?,
             Some(bytes) => self.arrived(bytes),
-            None if self.frames.is_between_messages() => self.stage = Stage::Ended,
+            None if self.frames.is_between_messages() => self.stage = DeliveryStage::Ended,
             None => return Err(DeliveryError::Truncated.into()),
         }
         Ok(())

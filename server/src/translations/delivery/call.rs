@@ -3,7 +3,7 @@ use std::sync::{Arc, OnceLock};
 use hlorank_proto::methods::{CallClass, Method};
 
 use crate::{
-    admission::{Admission, AdmissionError, Calls, Place},
+    admission::{Admission, AdmissionError, LimitedCalls, Place},
     caller::Caller,
     compute::ComputePool,
     security::{ConnectionActivity, CountedCall},
@@ -11,7 +11,7 @@ use crate::{
 
 /// A call whose messages are delivered.
 pub(crate) struct DeliveredCall {
-    pub(crate) kind: Kind,
+    pub(crate) kind: MethodKind,
     pub(crate) caller: Caller,
     pub(crate) place: Place,
     pub(crate) admission: Arc<Admission>,
@@ -55,9 +55,9 @@ impl From<&ConnectionActivity> for CallConnection {
 
 /// What the method of a call says about its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
+pub(crate) struct MethodKind {
     /// What the call is counted as once its first message has arrived; `None` for a call that is never refused.
-    pub(crate) calls: Option<Calls>,
+    pub(crate) calls: Option<LimitedCalls>,
     /// Whether the client sends any number of messages instead of one.
     pub(crate) is_stream: bool,
     /// Whether the call keeps its connection once its message has arrived. Health checks, which need no token, and reflection
@@ -65,13 +65,13 @@ pub(crate) struct Kind {
     pub(crate) is_work: bool,
 }
 
-impl Kind {
+impl MethodKind {
     /// Returns the kind of the calls of this path.
     pub(crate) fn from_path(path: &str) -> Self {
         let method = Method::at(path);
         let calls = method.and_then(|method| match method.class {
-            CallClass::Scoring => Some(Calls::Scoring),
-            CallClass::Watching => Some(Calls::Watching),
+            CallClass::Scoring => Some(LimitedCalls::Scoring),
+            CallClass::Watching => Some(LimitedCalls::Watching),
             CallClass::Unlimited => None,
         });
         Self {
@@ -89,26 +89,26 @@ mod tests {
     #[test]
     fn calls_are_counted_by_what_they_do() {
         let kind = |path| {
-            let Kind {
+            let MethodKind {
                 calls, is_stream, ..
-            } = Kind::from_path(path);
+            } = MethodKind::from_path(path);
             (calls, is_stream)
         };
         assert_eq!(
             kind("/hlorank.v1.CostModelService/RankConfigs"),
-            (Some(Calls::Scoring), false)
+            (Some(LimitedCalls::Scoring), false)
         );
         assert_eq!(
             kind("/hlorank.v1.CostModelService/RankConfigsStream"),
-            (Some(Calls::Scoring), true)
+            (Some(LimitedCalls::Scoring), true)
         );
         assert_eq!(
             kind("/hlorank.v1.ModelService/CompareModels"),
-            (Some(Calls::Scoring), false)
+            (Some(LimitedCalls::Scoring), false)
         );
         assert_eq!(
             kind("/grpc.health.v1.Health/Watch"),
-            (Some(Calls::Watching), false)
+            (Some(LimitedCalls::Watching), false)
         );
         for path in [
             "/grpc.health.v1.Health/Check",
@@ -119,6 +119,6 @@ mod tests {
             assert_eq!(kind(path), (None, false), "{path}");
         }
         let reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
-        assert_eq!(kind(reflection), (Some(Calls::Watching), true));
+        assert_eq!(kind(reflection), (Some(LimitedCalls::Watching), true));
     }
 }

@@ -8,11 +8,11 @@ use crate::errors::DeliveryError;
 #[derive(Debug, Default)]
 pub(super) struct FieldCount {
     fields: usize,
-    state: State,
+    state: FieldState,
 }
 
 #[derive(Debug)]
-enum State {
+enum FieldState {
     /// A number of up to 64 bits, seven of them per byte.
     Varint { number: u64, bits: u32, is: Varint },
     /// Bytes of a field that are to come.
@@ -36,13 +36,13 @@ enum Varint {
 /// report has an id, a lease, a time and two counts for each of its measurements, and a client may send the numbers one by one.
 const MAX_FIELDS: usize = 6 * MAX_REPORT;
 
-impl Default for State {
+impl Default for FieldState {
     fn default() -> Self {
         Self::varint(Varint::Key)
     }
 }
 
-impl State {
+impl FieldState {
     fn varint(is: Varint) -> Self {
         Self::Varint {
             number: 0,
@@ -81,14 +81,14 @@ impl FieldCount {
     pub(super) fn read(&mut self, mut bytes: &[u8]) -> Result<(), DeliveryError> {
         while !bytes.is_empty() {
             bytes = match &mut self.state {
-                State::Unreadable => return Ok(()),
-                State::Payload { left } => {
+                FieldState::Unreadable => return Ok(()),
+                FieldState::Payload { left } => {
                     let payload = usize::try_from(*left).unwrap_or(usize::MAX);
                     let skipped = payload.min(bytes.len());
-                    self.state = State::payload(*left - skipped as u64);
+                    self.state = FieldState::payload(*left - skipped as u64);
                     &bytes[skipped..]
                 }
-                State::Varint { .. } => {
+                FieldState::Varint { .. } => {
                     self.read_byte(bytes[0])?;
                     &bytes[1..]
                 }
@@ -99,7 +99,7 @@ impl FieldCount {
 
     /// Reads the next byte of a number.
     fn read_byte(&mut self, byte: u8) -> Result<(), DeliveryError> {
-        let State::Varint { number, bits, is } = &mut self.state else {
+        let FieldState::Varint { number, bits, is } = &mut self.state else {
             return Ok(());
         };
         *number |= u64::from(byte & 0x7f) << *bits;
@@ -107,14 +107,14 @@ impl FieldCount {
             *bits += 7;
             // A number of protobuf has at most ten bytes.
             if *bits > 63 {
-                self.state = State::Unreadable;
+                self.state = FieldState::Unreadable;
             }
             return Ok(());
         }
         if matches!(is, Varint::Key) {
             self.fields += 1;
         }
-        self.state = State::after(*number, *is);
+        self.state = FieldState::after(*number, *is);
         if self.fields > MAX_FIELDS {
             Err(DeliveryError::TooManyFields { limit: MAX_FIELDS })
         } else {

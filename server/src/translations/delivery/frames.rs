@@ -10,11 +10,11 @@ use crate::errors::DeliveryError;
 pub(super) struct Frames {
     /// Maximum length of a message.
     limit: usize,
-    state: State,
+    state: FrameState,
 }
 
 #[derive(Debug)]
-enum State {
+enum FrameState {
     /// Some of the bytes before a message.
     Prefix { prefix: [u8; PREFIX], read: usize },
     /// Bytes of a message that are to come.
@@ -23,7 +23,7 @@ enum State {
 
 /// A part of a message.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum FramePart {
     /// The message begins.
     Start { is_compressed: bool, length: usize },
     /// The next bytes of the message.
@@ -39,19 +39,19 @@ impl Frames {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
-            state: State::start(),
+            state: FrameState::start(),
         }
     }
 
     /// Returns whether no message has begun that is not complete.
     pub(super) fn is_between_messages(&self) -> bool {
-        matches!(self.state, State::Prefix { read: 0, .. })
+        matches!(self.state, FrameState::Prefix { read: 0, .. })
     }
 
     /// Takes the next part from the bytes; `None` if it needs more of them.
-    pub(super) fn next(&mut self, bytes: &mut Bytes) -> Result<Option<Part>, DeliveryError> {
+    pub(super) fn next(&mut self, bytes: &mut Bytes) -> Result<Option<FramePart>, DeliveryError> {
         match &mut self.state {
-            State::Prefix { prefix, read } => {
+            FrameState::Prefix { prefix, read } => {
                 *read += fill(&mut prefix[*read..], bytes);
                 if *read < PREFIX {
                     Ok(None)
@@ -59,27 +59,27 @@ impl Frames {
                     self.start().map(Some)
                 }
             }
-            State::Message { left: 0 } => {
-                self.state = State::start();
-                Ok(Some(Part::End))
+            FrameState::Message { left: 0 } => {
+                self.state = FrameState::start();
+                Ok(Some(FramePart::End))
             }
-            State::Message { .. } if bytes.is_empty() => Ok(None),
-            State::Message { left } => {
+            FrameState::Message { .. } if bytes.is_empty() => Ok(None),
+            FrameState::Message { left } => {
                 let part = bytes.split_to(bytes.len().min(*left));
                 *left -= part.len();
-                Ok(Some(Part::Bytes(part)))
+                Ok(Some(FramePart::Bytes(part)))
             }
         }
     }
 
     /// Reads the bytes before a message.
-    fn start(&mut self) -> Result<Part, DeliveryError> {
-        let State::Prefix {
+    fn start(&mut self) -> Result<FramePart, DeliveryError> {
+        let FrameState::Prefix {
             prefix: [flag, length @ ..],
             ..
         } = self.state
         else {
-            return Ok(Part::End);
+            return Ok(FramePart::End);
         };
         if flag > 1 {
             return Err(DeliveryError::Flag { flag });
@@ -93,8 +93,8 @@ impl Frames {
             let found = length;
             return Err(DeliveryError::TooLarge { found, limit });
         }
-        self.state = State::Message { left: length };
-        Ok(Part::Start {
+        self.state = FrameState::Message { left: length };
+        Ok(FramePart::Start {
             is_compressed: flag == 1,
             length,
         })
@@ -108,7 +108,7 @@ fn fill(rest: &mut [u8], bytes: &mut Bytes) -> usize {
     taken
 }
 
-impl State {
+impl FrameState {
     fn start() -> Self {
         Self::Prefix {
             prefix: [0; PREFIX],
@@ -143,9 +143,9 @@ mod tests {
         for mut chunk in chunks {
             while let Some(part) = frames.next(&mut chunk)? {
                 match part {
-                    Part::Start { is_compressed, .. } => message.0 = is_compressed,
-                    Part::Bytes(bytes) => message.1.extend(bytes),
-                    Part::End => messages.push(std::mem::take(&mut message)),
+                    FramePart::Start { is_compressed, .. } => message.0 = is_compressed,
+                    FramePart::Bytes(bytes) => message.1.extend(bytes),
+                    FramePart::End => messages.push(std::mem::take(&mut message)),
                 }
             }
             assert!(chunk.is_empty());

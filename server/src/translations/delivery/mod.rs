@@ -11,7 +11,7 @@ mod read_ahead;
 mod settings;
 
 pub(crate) use body::{OpenedCall, deliver};
-pub(crate) use call::{CallConnection, DeliveredCall, Kind};
+pub(crate) use call::{CallConnection, DeliveredCall, MethodKind};
 pub(crate) use decompression::{GRPC as GRPC_ENCODING, Gzip};
 pub(crate) use frames::PREFIX;
 pub use settings::DeliverySettings;

@@ -10,8 +10,8 @@ use crate::metrics::{CacheSeries, CacheSize, set};
 // The cache of graphs is moka's, because calls that want one graph wait for one read of it. Here workers look up every row of
 // every call, and wait for none: a lookup in moka takes five times as long.
 pub(crate) struct EmbeddingCache {
-    cache: Cache<RowKey, Arc<[f32]>, WeightInBytes, DefaultHashBuilder, CountEvictions>,
-    segments: Cache<RowKey, Arc<[f32]>, WeightInBytes>,
+    cache: Cache<RowKey, Arc<[f32]>, RowWeight, DefaultHashBuilder, CountEvictions>,
+    segments: Cache<RowKey, Arc<[f32]>, RowWeight>,
     series: CacheSeries,
 }
 
@@ -34,9 +34,9 @@ const TYPICAL_ENTRY_BYTES: usize = ENTRY_BYTES + 64 * size_of::<f32>();
 const TYPICAL_SEGMENT_BYTES: u64 = 8192;
 
 #[derive(Clone)]
-struct WeightInBytes;
+struct RowWeight;
 
-impl Weighter<RowKey, Arc<[f32]>> for WeightInBytes {
+impl Weighter<RowKey, Arc<[f32]>> for RowWeight {
     fn weight(&self, _: &RowKey, embedding: &Arc<[f32]>) -> u64 {
         (ENTRY_BYTES + size_of_val(&**embedding)) as u64
     }
@@ -63,17 +63,11 @@ impl EmbeddingCache {
         let segments = usize::try_from(bytes.segments / TYPICAL_SEGMENT_BYTES);
         let hasher = DefaultHashBuilder::default();
         Self {
-            cache: Cache::with(
-                entries,
-                bytes.embeddings,
-                WeightInBytes,
-                hasher,
-                CountEvictions,
-            ),
+            cache: Cache::with(entries, bytes.embeddings, RowWeight, hasher, CountEvictions),
             segments: Cache::with_weighter(
                 segments.unwrap_or(usize::MAX),
                 bytes.segments,
-                WeightInBytes,
+                RowWeight,
             ),
             series,
         }

@@ -4,7 +4,7 @@ use hlorank_graph::{Digest, SegmentedGraph};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::{
-    compute::{Caller, Class},
+    compute::{Class, WaitingCaller},
     device,
     engine::{
         EngineError,
@@ -36,13 +36,13 @@ pub(super) struct Queue {
 }
 
 /// One call that needs embeddings.
-pub(super) struct Call {
+pub(super) struct EmbeddingCall {
     pub(super) model: Arc<SegmentModel>,
     pub(super) graph: Arc<SegmentedGraph>,
     pub(super) plan: Arc<Plan>,
     pub(super) results: UnboundedSender<RowResult>,
     /// Who waits, if a worker does the whole call at once. It cannot drop the receiver of the results meanwhile.
-    pub(super) caller: Option<Arc<dyn Caller>>,
+    pub(super) caller: Option<Arc<dyn WaitingCaller>>,
 }
 
 /// A row of a call's plan, and its embedding.
@@ -51,7 +51,7 @@ pub(super) type RowResult = Result<(u32, Arc<[f32]>), EngineError>;
 /// A call, and which of its rows it waits for.
 #[derive(Clone)]
 pub(super) struct Waiter {
-    pub(super) call: Arc<Call>,
+    pub(super) call: Arc<EmbeddingCall>,
     pub(super) row: u32,
 }
 
@@ -123,7 +123,7 @@ impl Queue {
 impl Waiter {
     /// Whether the call was neither cancelled nor failed.
     pub(super) fn is_waiting(&self) -> bool {
-        let Call {
+        let EmbeddingCall {
             results, caller, ..
         } = &*self.call;
         // A call that a worker does at once cannot close its channel while that worker is in its

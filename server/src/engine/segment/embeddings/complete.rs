@@ -4,14 +4,14 @@ use hlorank_graph::{SegmentedGraph, pace};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::{
-    call::{Call, Queue, RowKey, RowResult, Waiter},
+    call::{EmbeddingCall, Queue, RowKey, RowResult, Waiter},
     running::{evaluate_next, queue_block},
     waiting::Embeddings,
 };
 use crate::{
     compute::{Class, WorkerFailed, caller},
     device,
-    engine::{EngineError, Terms, backlog::Work, segment::plan::Plan},
+    engine::{EngineError, Terms, backlog::BacklogWork, segment::plan::Plan},
     metrics::{CacheSize, set},
     model::SegmentModel,
 };
@@ -29,7 +29,7 @@ struct Receiver {
     queue: UnboundedReceiver<RowResult>,
     /// Length of an embedding.
     size: usize,
-    work: Work,
+    work: BacklogWork,
     /// Work of the call in nodes.
     nodes: usize,
     /// Rows that the call is missing.
@@ -66,7 +66,7 @@ impl Embeddings {
             .add(model.facts.digest, graph.hash, nodes, terms)?;
         // The number of rows that are awaited is bounded below, and so is the length of the channel.
         let (results, queue) = unbounded_channel();
-        let call = Arc::new(Call {
+        let call = Arc::new(EmbeddingCall {
             model: Arc::clone(model),
             graph: Arc::clone(graph),
             plan: Arc::clone(plan),
@@ -115,8 +115,8 @@ impl Embeddings {
 
     /// Queues the rows of a part, and starts tasks for them, or takes rows at once for a small call. Returns how many of the
     /// rows no other call waits for.
-    fn submit(self: &Arc<Self>, call: &Arc<Call>, part: Part) -> usize {
-        let Part { queue, rows } = part;
+    fn submit(self: &Arc<Self>, call: &Arc<EmbeddingCall>, part: EmbeddingPart) -> usize {
+        let EmbeddingPart { queue, rows } = part;
         let mut queued = 0;
         let mut waiting = self.waiting();
         for missing in rows {
@@ -185,7 +185,7 @@ type RowsBySize = BTreeMap<Queue, Vec<MissingRow>>;
 
 /// Rows that a call queues at a time: at most a full block.
 #[derive(Debug, PartialEq, Eq)]
-struct Part {
+struct EmbeddingPart {
     pub(super) queue: Queue,
     /// Sorted by segment.
     pub(super) rows: Vec<MissingRow>,
@@ -196,7 +196,7 @@ pub(crate) struct CacheLookup {
     /// `[rows, D]` of the rows that were looked up; 0 for those that are missing.
     pub(super) embeddings: Vec<f32>,
     /// The missing rows, in the order in which they are to be evaluated.
-    parts: Vec<Part>,
+    parts: Vec<EmbeddingPart>,
 }
 
 /// Number of rows that are looked up between two pauses.
@@ -241,7 +241,7 @@ impl Embeddings {
 
 /// Cuts missing rows into parts by padded size. Few rows of a size are padded to the next size in use, which saves a run of
 /// the encoder.
-fn parts(mut by_size: RowsBySize) -> Vec<Part> {
+fn parts(mut by_size: RowsBySize) -> Vec<EmbeddingPart> {
     let mut parts = Vec::new();
     while let Some((queue, mut rows)) = by_size.pop_first() {
         // The additional padding costs less than a run of its own. Merged rows can be merged again
@@ -254,7 +254,7 @@ fn parts(mut by_size: RowsBySize) -> Vec<Part> {
         }
         // Rows of one segment share what a block computes of it, so they belong into one part.
         rows.sort_by_key(|missing| missing.segment);
-        parts.extend(rows.chunks(queue.capacity()).map(|rows| Part {
+        parts.extend(rows.chunks(queue.capacity()).map(|rows| EmbeddingPart {
             queue,
             rows: rows.to_vec(),
         }));
