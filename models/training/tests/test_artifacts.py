@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from hlorank_training.measuring.provenance import targets_of
-from hlorank_training.shipping.calibration import LEAST_LISTS, of_list, write_calibration
+from hlorank_training.shipping.calibration import (
+    LEAST_LISTS,
+    ScoredList,
+    of_list,
+    prior,
+    write_calibration,
+)
 from hlorank_training.whole_graphs.graph import Permutations, ServingRule, model_inputs, pruned
 
 REPOSITORY = Path(__file__).parents[3]
@@ -56,6 +62,25 @@ def test_padding_changes_no_bit_of_an_embedding(artifact):
         assert np.isfinite(expected).all()
         for nodes in (12, 16, 40):
             np.testing.assert_array_equal(encode(padded(rows, nodes)), expected)
+
+
+@pytest.mark.parametrize("artifact", SPLIT, ids=lambda path: path.parent.name)
+def test_other_kernels_change_no_bit_of_an_embedding(artifact):
+    pytest.importorskip("torch", reason="torch is not installed")
+    from hlorank_training.shipping.onnx_model import OnnxModel
+
+    encode = OnnxModel(artifact).encode
+    random = np.random.default_rng(7)
+    for _ in range(16):
+        *segments, segment, config = padded(random_rows(random, config_width(artifact), 8.0), 8)
+        # Six sizes, whose logarithms do not fill whole registers.
+        segments[1][..., 21:27] = random.integers(1, 500, (*segments[0].shape, 6))
+        expected = encode([*segments, segment, config])
+        for number in range(len(segments[0])):
+            own = segment == number
+            alone = [part[[number]] for part in segments]
+            rows = np.zeros(own.sum(), np.int64), config[own]
+            np.testing.assert_array_equal(encode([*alone, *rows]), expected[own])
 
 
 def config_width(artifact) -> int:
@@ -116,7 +141,7 @@ def _by_first_column(path, chosen):
 
 def test_a_list_has_the_spread_of_its_scores_its_columns_and_its_tau(tmp_path):
     path = _write_list(tmp_path / "a.npz", [[1, 7], [2, 7], [3, 7], [4, 7]], [10, 20, 40, 30])
-    found = of_list(path, _by_first_column)
+    found = of_list(ScoredList.of(path, _by_first_column))
     assert found["spread"] == pytest.approx(np.std([1, 2, 3, 4]), abs=1e-3)
     assert found["columns"] == pytest.approx([np.log([2, 3, 4, 5]).mean(), np.log(8)], abs=1e-3)
     assert found["tau"] == pytest.approx(4 / 6, abs=1e-3)
@@ -125,19 +150,27 @@ def test_a_list_has_the_spread_of_its_scores_its_columns_and_its_tau(tmp_path):
 def test_a_long_list_is_looked_at_in_few_places(tmp_path):
     sizes = np.arange(3200)[:, None]
     path = _write_list(tmp_path / "a.npz", sizes, np.arange(3200) + 1)
-    found = of_list(path, _by_first_column)
+    found = of_list(ScoredList.of(path, _by_first_column))
     assert found["columns"] == pytest.approx([np.log1p(np.arange(0, 3200, 200)).mean()], abs=1e-3)
     assert found["tau"] == 1
 
 
 def test_few_lists_are_no_calibration(tmp_path):
-    lists = [
-        _write_list(tmp_path / f"{number}.npz", [[1], [2]], [1, 2]) for number in range(LEAST_LISTS)
-    ]
-    assert write_calibration(tmp_path, lists[1:], _by_first_column) == ()
+    path = _write_list(tmp_path / "a.npz", [[1], [2]], [1, 2])
+    lists = [ScoredList.of(path, _by_first_column)] * LEAST_LISTS
+    assert write_calibration(tmp_path, lists[1:]) == ()
     assert not (tmp_path / "calibration.json").exists()
-    (name,) = write_calibration(tmp_path, lists, _by_first_column)
+    (name,) = write_calibration(tmp_path, lists)
     assert len(json.loads((tmp_path / name).read_text())["lists"]) == LEAST_LISTS
+
+
+def test_a_prior_is_what_most_lists_say_of_scores():
+    scores = np.array([-1.0, 1, -1, 1])
+    beside = np.array([-1.0, -1, 1, 1])
+    lists = [(scores, np.exp(5 + slope * scores + 0.3 * beside)) for slope in (0.1, 0.2, 9)]
+    assert prior(lists) == {"slope": 0.2, "spread": 0.3}
+    # A manifest has no slope of 0 or less.
+    assert prior([(scores, np.exp(-scores))])["slope"] > 0
 
 
 def test_targets_are_what_collections_were_measured_on(tmp_path):

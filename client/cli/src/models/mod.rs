@@ -92,7 +92,7 @@ fn numbered(text: &str) -> Result<(String, u64), String> {
             name,
             version: ModelVersion::Number(version),
         }) => Ok((name, version)),
-        _ => Err("a version must be NAME@VERSION, such as tile-iree-cpu@6".to_owned()),
+        _ => Err("a version must be NAME@VERSION, such as tile-iree-cpu@7".to_owned()),
     }
 }
 

@@ -61,7 +61,10 @@ class Shapes(NamedTuple):
         total = whole.sum(-1)
         # A dimension that follows an output dimension is as much shorter as the tile is; one that
         # is reduced has the tile's length along the reduction, or is whole if that is not tiled.
-        fixed = whole - (matches * log_of(output).unsqueeze(-2)).sum(-1)
+        # Logarithms of the output are chosen among those of the nodes. ONNX Runtime would round the
+        # last of six, which fill no register, as the number of kernels decides.
+        output_whole = at_output.unsqueeze(1) @ whole
+        fixed = whole - (matches * output_whole.unsqueeze(-2)).sum(-1)
         cuts = torch.stack([reduced, -reduced * whole, fixed, whole], -1)
         # The place of each dimension, counted from the minor-most: [S,N,6,6].
         place = (places == (rank - 1 - places).unsqueeze(-1)).to(sizes.dtype)

@@ -1,9 +1,11 @@
-"""The lists of the validation data by which a server tells how far a ranking can be trusted."""
+"""What lists of the validation data say of scores: how far a ranking can be trusted, and how much
+run times rise with them."""
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from hlorank_tune.measure.atomic_files import write_atomically
@@ -19,37 +21,67 @@ _MOST_VALUES = 2048
 _DIGITS = 3
 
 
-def write_calibration(folder: Path, features: Sequence[Path], score: Score) -> tuple[str, ...]:
-    """Writes the calibration of a model from graphs that it did not learn from.
+@dataclass(frozen=True)
+class ScoredList:
+    """The configurations of a graph that the model did not learn from, with their scores."""
 
-    Returns the name of the file, or nothing if there are fewer than ``LEAST_LISTS`` graphs.
+    scores: np.ndarray
+    """f32 [c]"""
+    run_times: np.ndarray
+    """i64 [c], nanoseconds"""
+    rows: np.ndarray
+    """f64 [rows, columns] of as many configurations as a server looks at"""
+
+    @classmethod
+    def of(cls, path: Path, score: Score) -> Self:
+        """Reads a file that ``hlorank graph features`` wrote."""
+        with np.load(path) as arrays:
+            run_times = arrays["config_runtime"]
+            key = "node_config_feat" if "node_config_feat" in arrays.files else "config_feat"
+            rows = _seen(arrays[key])
+        return cls(score(path, np.arange(len(run_times))), run_times, rows)
+
+
+def write_calibration(folder: Path, lists: Sequence[ScoredList]) -> tuple[str, ...]:
+    """Writes the calibration of a model.
+
+    Returns the name of the file, or nothing if there are fewer than ``LEAST_LISTS``.
     """
     (folder / CALIBRATION).unlink(missing_ok=True)
-    lists = [of_list(path, score) for path in features]
     if len(lists) < LEAST_LISTS:
         return ()
-    text = ",\n".join(json.dumps(one) for one in lists)
+    text = ",\n".join(json.dumps(of_list(one)) for one in lists)
     write_atomically(folder / CALIBRATION, f'{{"lists": [\n{text}\n]}}\n'.encode())
     return (CALIBRATION,)
 
 
-def of_list(path: Path, score: Score) -> dict[str, Any]:
-    """Returns what a server sees of a graph's configurations, and how well they are ranked.
+def of_list(one: ScoredList) -> dict[str, Any]:
+    """Returns what a server sees of a list, and how well it is ranked.
 
     ``spread`` is the standard deviation of the scores, ``columns`` has the mean of
     ln(1 + abs(x)) of each column over the nodes of some configurations, and ``tau`` is Kendall's.
     """
-    with np.load(path) as arrays:
-        run_times = arrays["config_runtime"]
-        key = "node_config_feat" if "node_config_feat" in arrays.files else "config_feat"
-        configurations = arrays[key]
-    scores = score(path, np.arange(len(run_times)))
-    rows = _seen(configurations)
-    columns = np.log1p(np.abs(rows)).mean(0)
+    columns = np.log1p(np.abs(one.rows)).mean(0)
     return {
-        "spread": round(float(np.std(scores)), _DIGITS),
+        "spread": round(float(np.std(one.scores)), _DIGITS),
         "columns": [round(float(column), _DIGITS) for column in columns],
-        "tau": round(kendall_tau(scores, run_times), _DIGITS),
+        "tau": round(kendall_tau(one.scores, one.run_times), _DIGITS),
+    }
+
+
+def prior(lists: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
+    """Returns the manifest's ``prior``, given the scores and run times of each list: how much
+    ln(seconds) rises per unit of score, and the standard deviation of what is left. The loss
+    decides the scale of scores, so medians over lists are measured."""
+    lines = []
+    for scores, run_times in lists:
+        times = np.log(run_times)
+        slope = np.cov(scores, times)[0, 1] / max(scores.var(ddof=1), 1e-9)
+        lines.append((slope, np.std(times - slope * scores)))
+    slope, spread = np.median(lines, 0)
+    return {
+        name: round(max(float(value), 10**-_DIGITS), _DIGITS)
+        for name, value in (("slope", slope), ("spread", spread))
     }
 
 

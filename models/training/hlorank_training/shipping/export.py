@@ -13,7 +13,7 @@ from torch import nn
 from hlorank_training.data.batch import BUCKETS, make_batch
 from hlorank_training.models.segment_model import SegmentModel
 from hlorank_training.models.train import score_graph
-from hlorank_training.shipping.calibration import write_calibration
+from hlorank_training.shipping.calibration import ScoredList, prior, write_calibration
 from hlorank_training.shipping.golden import GoldenRule, Score, golden_cases, npz_bytes
 from hlorank_training.shipping.onnx_model import OnnxModel, write_onnx
 
@@ -40,7 +40,7 @@ class GraphFiles:
     test: Sequence[Path]
     """They check the export, and the first are golden cases."""
     validation: Sequence[Path] = ()
-    """They say how far a ranking can be trusted."""
+    """They say how far a ranking can be trusted, and how much run times rise with scores."""
 
 
 @dataclass(frozen=True)
@@ -88,14 +88,6 @@ def write_segment_model(model: SegmentModel, folder: Path) -> Exported:
     return Exported(files, common_fields(model) | fields, score, GoldenRule())
 
 
-_PRIORS = {
-    "layout": {"slope": 0.038, "spread": 0.2},
-    "tile": {"slope": 0.076, "spread": 0.5},
-}
-"""What scores say of run times: medians over the measured graphs of the models that ship. The loss
-decides their scale."""
-
-
 def common_fields(model: nn.Module) -> dict[str, Any]:
     """Returns the fields of the manifest that models of both kinds define."""
     return {
@@ -103,7 +95,6 @@ def common_fields(model: nn.Module) -> dict[str, Any]:
         "architecture": model.architecture,
         "kind": model.kind,
         "pad_value": model.form(model.settings).pad_value,
-        "prior": _PRIORS[model.settings.task],
     }
 
 
@@ -117,11 +108,12 @@ def write_artifact(
     """Writes what belongs to the ONNX files in ``folder``, the manifest last."""
     golden = npz_bytes(golden_cases(graphs.test, exported.score, exported.golden))
     write_atomically(folder / "golden.npz", golden)
-    calibration = write_calibration(folder, graphs.validation, exported.score)
-    files = (*exported.files, "golden.npz", *calibration)
-    write_json(
-        folder / "manifest.json", manifest(folder, files, identity, exported.fields, quality)
-    )
+    lists = [ScoredList.of(path, exported.score) for path in graphs.validation]
+    files = (*exported.files, "golden.npz", *write_calibration(folder, lists))
+    # Without lists, the server expects little of the scores.
+    measured = {"prior": prior([(one.scores, one.run_times) for one in lists])} if lists else {}
+    fields = exported.fields | measured
+    write_json(folder / "manifest.json", manifest(folder, files, identity, fields, quality))
 
 
 def refuse_if_different(model: nn.Module, exported: Score, features: Sequence[Path]) -> None:

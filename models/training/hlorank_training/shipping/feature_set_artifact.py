@@ -15,6 +15,7 @@ from torch.export import Dim
 from hlorank_training.data.feature_graphs import Columns, FeatureGraph
 from hlorank_training.models.feature_set_model import FeatureBatch, FeatureSetEnsemble
 from hlorank_training.models.graph_layers import adjacency
+from hlorank_training.shipping.calibration import prior
 from hlorank_training.shipping.export import ArtifactIdentity, manifest
 from hlorank_training.shipping.golden import npz_bytes
 from hlorank_training.shipping.onnx_files import export_module, session
@@ -77,7 +78,8 @@ def export_feature_set(
         },
     }
     if model.settings.order:
-        fields["prior"] = _prior(model, held_out)
+        scored = ((np.log(model.scores(graph)), graph.nanoseconds) for graph in held_out)
+        fields["prior"] = prior([*scored])
     else:
         fields["unit"] = "seconds"
     files = ("model.onnx", "golden.npz")
@@ -88,18 +90,6 @@ def feature_digest(columns: Columns) -> str:
     """Returns BLAKE3 in hex of the name and the columns, as the server computes it."""
     written = [columns.name, list(columns.node_features), list(columns.config_features)]
     return blake3(dumps(written, separators=(",", ":")).encode()).hexdigest()
-
-
-def _prior(model: FeatureSetEnsemble, graphs: Sequence[FeatureGraph]) -> dict[str, float]:
-    """Returns what the scores of an order say of ln(seconds): medians over graphs."""
-    lines = []
-    for graph in graphs:
-        scores = np.log(model.scores(graph))
-        times = np.log(graph.nanoseconds)
-        slope = np.cov(scores, times)[0, 1] / max(scores.var(ddof=1), 1e-9)
-        lines.append((slope, np.std(times - slope * scores)))
-    slope, spread = np.median(lines, 0)
-    return {"slope": max(round(float(slope), 3), 0.001), "spread": round(float(spread), 3)}
 
 
 def _write_onnx(model: FeatureSetEnsemble, path: Path) -> None:

@@ -27,7 +27,8 @@ SEGMENT = "segment.onnx"
 _SEGMENT_INPUTS = INPUTS[:4]
 _CONFIGURATION = ("entries", "config")
 _MULTIPLE = 4
-"""The number of entries is a multiple of this, as in the server."""
+"""The numbers of rows, entries and sums are multiples of this, as in the server: ONNX Runtime
+rounds elements that do not fill a register differently."""
 
 
 def write_onnx(model: SegmentModel, folder: Path) -> tuple[str, ...]:
@@ -88,13 +89,23 @@ class OnnxModel:
 
     def encode(self, inputs: Sequence[np.ndarray]) -> np.ndarray:
         """Returns embeddings f32 [B, D] of the encoder's six inputs."""
+        *segments, segment, config = inputs
+        filled = [*segments, _filled(segment), _filled(config)]
         if self._split:
-            return self._split.encode(inputs)
-        return self._encoder.run(None, dict(zip(INPUTS, inputs, strict=True)))[0]
+            embeddings = self._split.encode(filled)
+        else:
+            embeddings = self._encoder.run(None, dict(zip(INPUTS, filled, strict=True)))[0]
+        return embeddings[: len(segment)]
 
     def head(self, total: np.ndarray) -> np.ndarray:
         """Returns scores f32 [C] of summed embeddings f32 [C, D]."""
-        return self._head.run(None, {"sum": total})[0]
+        return self._head.run(None, {"sum": _filled(total)})[0][: len(total)]
+
+
+def _filled(rows: np.ndarray) -> np.ndarray:
+    """Repeats the last row up to the multiple."""
+    more = (0, -len(rows) % _MULTIPLE)
+    return np.pad(rows, [more, *[(0, 0)] * (rows.ndim - 1)], "edge")
 
 
 class _OfSegments(nn.Module):
@@ -194,6 +205,4 @@ def _configuration(config: np.ndarray) -> dict[str, np.ndarray]:
         return {"config": config}
     rows, nodes, values = config.shape
     entries, numbers = np.unique(config.reshape(-1, values), axis=0, return_inverse=True)
-    # ONNX Runtime rounds products of single rows differently.
-    entries = np.pad(entries, [(0, -len(entries) % _MULTIPLE), (0, 0)], "edge")
-    return {"entries": entries, "config": numbers.reshape(rows, nodes)}
+    return {"entries": _filled(entries), "config": numbers.reshape(rows, nodes)}
