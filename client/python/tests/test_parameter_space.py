@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from hlorank import ArgumentError, Graph, GraphFileError, Space
-from hlorank.spaces.space import MAX_COMBINATIONS, MAX_CONFIGURATIONS
+from hlorank.spaces.space import MAX_CONFIGURATIONS
 
 GEMM = {"block_m": [16, 32, 64], "vectorize": [False, True], "optimize": ["-O2", "-O3"]}
 
@@ -209,15 +209,15 @@ def test_an_instance_of_more_than_256_bytes_is_refused():
         Space("gemm", GEMM, instance="é" * 129)
 
 
-def test_spaces_without_configurations_or_with_too_many_are_refused_before_they_are_built():
+def test_spaces_without_configurations_and_lists_with_too_many_are_refused():
     with pytest.raises(ArgumentError, match="the constraints exclude every combination"):
         Space("gemm", GEMM, constraints=lambda one: False)
-    huge = {f"p{number}": range(1000) for number in range(30)}
-    for constraints, limit in ((None, MAX_CONFIGURATIONS), (bool, MAX_COMBINATIONS)):
-        with pytest.raises(ArgumentError, match=rf"at most {limit:,} are possible: .*from_configs"):
-            Space("gemm", huge, constraints=constraints)
-    with pytest.raises(ArgumentError, match=r"500,001 configurations"):
-        Space("gemm", {"a": range(500_002)}, constraints=lambda one: one["a"] > 0)
+    many = ({"a": number} for number in range(MAX_CONFIGURATIONS + 1))
+    with pytest.raises(ArgumentError, match=r"500,001 configurations, at most 500,000 .*Space"):
+        Space.from_configs("gemm", many)
+    values = {"a": range(MAX_CONFIGURATIONS + 2)}
+    for constraints in (None, "a >= 1", lambda one: one["a"] > 0):
+        assert Space("gemm", values, constraints=constraints).is_described
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ class Suggestions:
     suggestions: tuple[Suggestion, ...]
     """In the order in which to measure them; fewer than asked for if no more are left."""
     combinations: Configurations | None
-    """Their configurations in the same order, if the server combined them."""
+    """Their configurations in the same order, if the server combined or drew them."""
     adaptation: Adaptation | None
     """What the predictions rest on; None if no measurements were sent."""
     model: ModelReference | None
@@ -161,6 +161,8 @@ def suggestions_of(answer: SuggestConfigsResponse, wanted: Wanted, candidates: i
     if answer.HasField("combinations"):
         packed = messages.ConfigBatch(packed_layout_configs=answer.combinations)
         combinations = configurations_of(packed)
+    elif answer.configs.configs:
+        combinations = configurations_of(messages.ConfigBatch(parameter_configs=answer.configs))
     known = set() if combinations else set(map(int, wanted.pending))
     candidates = candidates if combinations is None else len(combinations)
     if any(config >= candidates or config in known for config in configs):

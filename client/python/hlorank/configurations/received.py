@@ -43,6 +43,9 @@ def configurations_of(batch: ConfigBatch) -> Configurations:
                 return _changed_fusions(batch.delta_fusion_configs)
             case "node_feature_configs":
                 return _config_features(batch.node_feature_configs)
+            case "parameter_configs":
+                rows = [list(one.values) for one in batch.parameter_configs.configs]
+                return ConfigFeatures(np.array(rows, "<f4")[:, None, :])
     except (ValueError, IndexError) as error:
         # NumPy's own errors are of bytes and indices that do not fit the counts.
         is_own = isinstance(error, ConfigurationError)

@@ -18,6 +18,8 @@ from hlorank.checks.errors import ArgumentError
 from hlorank.configurations.config_features import ConfigFeatures
 from hlorank.graphs.features import Instance
 from hlorank.graphs.graph import Graph
+from hlorank.spaces.bound import Bound, bounds_of
+from hlorank.wire.messages import ColumnValues, ConfigSpace
 
 Value = int | float | bool | str | None
 """A value of a parameter; None if it does not apply to a configuration."""
@@ -110,13 +112,14 @@ def listed(values: Sequence[Value]) -> str:
 
 Configuration = Mapping[str, Value]
 """A value for every parameter of a space."""
-Constraint = Callable[[dict[str, Value]], object]
-"""Returns whether a configuration is possible."""
+Function = Callable[[dict[str, Value]], object]
+Constraint = Function | str
+"""Returns whether a configuration is possible, or says it as ``a * b <= 1024``."""
 
 MAX_CONFIGURATIONS = 500_000
-"""The default of the server's ``--max-configs``."""
+"""The default of the server's ``--max-configs``; a space with more is described, not listed."""
 MAX_COMBINATIONS = 5_000_000
-"""How many combinations constraints are asked about: some seconds."""
+"""How many combinations functions are asked about, to list a space: some seconds."""
 
 
 class Space:
@@ -131,16 +134,22 @@ class Space:
     apply, as -1. So append further texts at the end of a list: a server that keeps measurements
     keeps the numbers.
 
+    With more configurations than a list can have, the space is described: a search draws from all
+    combinations, of which there may be 10 to the power of 30. Such a space has no ranking of all.
+
     Args:
         name: The name of the feature set: 1 to 128 printable ASCII characters.
         parameters: The values of every parameter: numbers or booleans, or text; beside them None.
-        constraints: Functions of a configuration that are true for those to consider, or one.
+        constraints: What is true for the configurations to consider: texts that bound products and
+            quotients, such as ``"a * b <= 1024"`` and ``"b % a == 0"``, functions of a
+            configuration, or both. Of a described space the server checks the texts, and a search
+            the functions: it reports a suggestion that is not allowed as ``invalid``.
         instance: What is tuned, if it is one of several with these parameters. Features such as
             ``{"m": 512, "k": 64, "dtype": "bf16"}``, numbers and texts by name, let a server learn
             from all instances of the space; text is a name alone, of which nothing is learned.
 
     Raises:
-        ArgumentError: if a value cannot be used, or there are no configurations or too many.
+        ArgumentError: if a value or a constraint cannot be used, or there are no configurations.
         GraphFileError: if a name cannot be used.
     """
 
@@ -156,7 +165,9 @@ class Space:
         if not parameters:
             raise ArgumentError("the space has no parameters")
         lists = [parameter_of(each, values) for each, values in parameters.items()]
-        self._take(name, lists, _combinations(lists, _constraints_of(constraints)), instance)
+        bounds, functions = _constraints_of(constraints, lists)
+        places = _combinations(lists, bounds, functions)
+        self._take(name, lists, places, instance, bounds, functions)
 
     @classmethod
     def from_configs(
@@ -187,10 +198,21 @@ class Space:
         return space
 
     def _take(
-        self, name: str, parameters: list[Parameter], places: np.ndarray, instance: Instance
+        self,
+        name: str,
+        parameters: list[Parameter],
+        places: np.ndarray | None,
+        instance: Instance,
+        bounds: Sequence[Bound] = (),
+        functions: Sequence[Function] = (),
     ) -> None:
-        if not 0 < len(places) <= MAX_CONFIGURATIONS:
-            raise _wrong_size(len(places), MAX_CONFIGURATIONS, "configurations")
+        if places is not None and not len(places):
+            raise ArgumentError("the constraints exclude every combination")
+        if places is not None and len(places) > MAX_CONFIGURATIONS:
+            raise ArgumentError(
+                f"the list has {len(places):,} configurations, at most {MAX_CONFIGURATIONS:,} are "
+                "possible: give the values of the parameters and constraints to hlorank.Space"
+            )
         # By name, so that users who write parameters in another order share measurements.
         columns = sorted(parameter.name for parameter in parameters)
         self.name = name
@@ -198,30 +220,64 @@ class Space:
         """What stands for the space in calls about graphs."""
         self.instance = self.graph.instance
         self._parameters = parameters
-        self._places = places
-        """u32 [configurations, parameters]: the place of each value in its parameter."""
+        self._listed = places
+        """u32 [configurations, parameters]: the place of each value in its parameter; None if the
+        space is described, whose numbers count all combinations, the last parameter changing
+        fastest."""
+        # A list needs neither, and functions cannot be sent to other processes.
+        self._bounds = () if places is not None else bounds
+        self._functions = () if places is not None else functions
 
     @property
     def parameters(self) -> dict[str, tuple[Value, ...]]:
         """The values of every parameter."""
         return {parameter.name: parameter.values for parameter in self._parameters}
 
+    @property
+    def is_described(self) -> bool:
+        """Whether the configurations are too many to list."""
+        return self._listed is None
+
+    @property
+    def description(self) -> ConfigSpace | None:
+        """What a server draws from, if the space is described; None if it is listed."""
+        if self._listed is not None:
+            return None
+        columns = sorted(self._parameters, key=lambda parameter: parameter.name)
+        names = [parameter.name for parameter in columns]
+        return ConfigSpace(
+            columns=[ColumnValues(values=parameter.numbers) for parameter in columns],
+            constraints=[bound.message(names) for bound in self._bounds],
+        )
+
+    @property
+    def size(self) -> int:
+        """Number of configurations; of a described space, with those that are not allowed. Unlike
+        ``len``, it has no limit."""
+        if self._listed is not None:
+            return len(self._listed)
+        return prod(len(parameter.values) for parameter in self._parameters)
+
     def __len__(self) -> int:
-        return len(self._places)
+        return self.size
 
     def __getitem__(self, number: int) -> dict[str, Value]:
         place = operator.index(number)
-        if not 0 <= place < len(self):
-            raise IndexError(f"configuration {place} does not exist, the space has {len(self)}")
-        places = zip(self._parameters, self._places[place].tolist(), strict=True)
+        if not 0 <= place < self.size:
+            raise IndexError(f"configuration {place} does not exist, the space has {self.size}")
+        places = zip(self._parameters, self._places_of(place), strict=True)
         return {parameter.name: parameter.values[each] for parameter, each in places}
 
     def __iter__(self) -> Iterator[dict[str, Value]]:
-        return (self[number] for number in range(len(self)))
+        for number in range(self.size):
+            configuration = self[number]
+            if not self.is_described or self.allows(configuration):
+                yield configuration
 
     def __repr__(self) -> str:
         of = f" of {self.instance!r}" if self.instance else ""
-        title = f"Space {self.name!r}{of}: {len(self):,} configurations"
+        what = "configurations" if self._listed is not None else "combinations, described"
+        title = f"Space {self.name!r}{of}: {self.size:,} {what}"
         rows = [(name, len(values), listed(values)) for name, values in self.parameters.items()]
         return table(title, ("parameter", "values", "from"), rows, len(rows))
 
@@ -234,14 +290,37 @@ class Space:
         if isinstance(configuration, Mapping):
             return self._number_of(configuration)
         try:
-            return whole_number(configuration, "the configuration", most=len(self) - 1)
+            return whole_number(configuration, "the configuration", most=self.size - 1)
         except ArgumentError as error:
-            expected = f"a value for each parameter, or a number below {len(self)}"
+            expected = f"a value for each parameter, or a number below {self.size}"
             raise wrong("the configuration", configuration, expected) from error
+
+    def allows(self, configuration: Configuration) -> bool:
+        """Returns whether a combination of values is one of the configurations.
+
+        Raises:
+            ArgumentError: if a function among them fails.
+        """
+        if self._listed is None:
+            one = dict(configuration)
+            return _is_possible(one, self._parameters, self._bounds, self._functions)
+        places = [parameter.place(configuration[parameter.name]) for parameter in self._parameters]
+        return np.array(places, np.uint32).tobytes() in self._numbers
 
     def numbers(self, configurations: ConfigFeatures) -> list[int | None]:
         """Returns the number of each of what a server keeps; None for what is not in the space."""
-        return [self._rows.get(row.tobytes()) for row in configurations.values()[:, 0, :]]
+        rows = configurations.values()[:, 0, :]
+        if self._listed is not None:
+            return [self._rows.get(row.tobytes()) for row in rows]
+        columns = sorted(self.parameters)
+        known = {each.name: each.numbers.tolist() for each in self._parameters}
+        found: list[int | None] = []
+        for row in rows.tolist():
+            sent = dict(zip(columns, row, strict=True))
+            is_known = all(sent[name] in numbers for name, numbers in known.items())
+            places = [numbers.index(sent[name]) for name, numbers in known.items() if is_known]
+            found.append(self._number_at(places) if is_known else None)
+        return found
 
     @cached_property
     def _rows(self) -> dict[bytes, int]:
@@ -253,7 +332,10 @@ class Space:
             expected = f"the parameters {', '.join(self.parameters)}"
             raise wrong("the configuration", configuration, expected)
         places = [parameter.place(configuration[parameter.name]) for parameter in self._parameters]
-        number = self._numbers.get(np.array(places, np.uint32).tobytes())
+        if self._listed is None:
+            number = self._number_at(places) if self.allows(configuration) else None
+        else:
+            number = self._numbers.get(np.array(places, np.uint32).tobytes())
         if number is None:
             expected = "one that the constraints, or the list, allow"
             raise wrong("the configuration", configuration, expected)
@@ -263,22 +345,44 @@ class Space:
     def _numbers(self) -> dict[bytes, int]:
         """The number of each configuration by its places; the first one, if it is there twice."""
         numbers: dict[bytes, int] = {}
-        for number, places in enumerate(self._places):
+        for number, places in enumerate(() if self._listed is None else self._listed):
             numbers.setdefault(places.tobytes(), number)
         return numbers
+
+    def _number_at(self, places: Sequence[int]) -> int:
+        """Returns the number of a combination of a described space."""
+        number = 0
+        for parameter, place in zip(self._parameters, places, strict=True):
+            number = number * len(parameter.values) + place
+        return number
+
+    def _places_of(self, number: int) -> list[int]:
+        if self._listed is not None:
+            listed: list[int] = self._listed[number].tolist()
+            return listed
+        places = []
+        for parameter in reversed(self._parameters):
+            number, place = divmod(number, len(parameter.values))
+            places.append(place)
+        return places[::-1]
 
     def write(self, path: str | PathLike[str]) -> None:
         """Writes the space as JSON, as which ``hlorank worker --space`` reads it.
 
         Raises:
-            ArgumentError: if it is no path, or the file cannot be written.
+            ArgumentError: if it is no path, the file cannot be written, or functions constrain a
+                described space, which no file can have.
         """
         content: dict[str, Any] = {
             "name": self.name,
             "instance": self.instance,
             "parameters": self.parameters,
         }
-        if len(self) < prod(map(len, self.parameters.values())):
+        if self._listed is None:
+            if self._functions:
+                raise ArgumentError("functions cannot be written, only constraints that are text")
+            content["constraints"] = [bound.written() for bound in self._bounds]
+        elif self.size < prod(map(len, self.parameters.values())):
             content["configurations"] = [[*one.values()] for one in self]
         file = path_of(path)
         try:
@@ -304,15 +408,24 @@ class Space:
             return None
 
     def configurations(self, chosen: Iterable[Configuration | int] | None = None) -> ConfigFeatures:
-        """Returns what a call about ``graph`` takes: all configurations, or those chosen."""
+        """Returns what a call about ``graph`` takes: all configurations, or those chosen.
+
+        Raises:
+            ArgumentError: if all are asked for, but the space is described.
+        """
         if chosen is None:
             return self._all
         numbers = [self.number(each) for each in several(chosen, "chosen", "configurations")]
-        return self._packed(self._places[numbers])
+        places = [self._places_of(number) for number in numbers]
+        return self._packed(
+            np.array(places, np.uint32).reshape(len(numbers), len(self._parameters))
+        )
 
     @cached_property
     def _all(self) -> ConfigFeatures:
-        return self._packed(self._places)
+        if self._listed is None:
+            raise ArgumentError(f"the {self.size:,} combinations of a space cannot be listed")
+        return self._packed(self._listed)
 
     def _packed(self, places: np.ndarray) -> ConfigFeatures:
         columns = {
@@ -323,13 +436,15 @@ class Space:
         return ConfigFeatures(values[:, None, :])
 
 
-def _combinations(lists: list[Parameter], constraints: list[Constraint]) -> np.ndarray:
-    """Returns the places of all combinations, the last parameter changing fastest."""
+def _combinations(
+    lists: list[Parameter], bounds: list[Bound], functions: list[Function]
+) -> np.ndarray | None:
+    """Returns the places of all combinations, the last parameter changing fastest; None if they are
+    too many to list."""
     sizes = [len(parameter.values) for parameter in lists]
-    limit = MAX_COMBINATIONS if constraints else MAX_CONFIGURATIONS
-    if prod(sizes) > limit:
-        raise _wrong_size(prod(sizes), limit, "combinations")
-    if not constraints:
+    if prod(sizes) > (MAX_COMBINATIONS if functions else MAX_CONFIGURATIONS):
+        return None
+    if not bounds and not functions:
         return np.indices(sizes, np.uint32).reshape(len(sizes), -1).T.copy()
     # Constraints are Python functions: a generator, since most combinations may be impossible.
     names = [parameter.name for parameter in lists]
@@ -337,29 +452,52 @@ def _combinations(lists: list[Parameter], constraints: list[Constraint]) -> np.n
     possible = [
         places
         for places, values in every
-        if _is_possible(dict(zip(names, values, strict=True)), constraints)
+        if _is_possible(dict(zip(names, values, strict=True)), lists, bounds, functions)
     ]
+    if len(possible) > MAX_CONFIGURATIONS:
+        return None
     return np.array(possible, np.uint32).reshape(-1, len(sizes))
 
 
-def _is_possible(configuration: dict[str, Value], constraints: list[Constraint]) -> bool:
+def _is_possible(
+    configuration: dict[str, Value],
+    lists: Sequence[Parameter],
+    bounds: Sequence[Bound],
+    functions: Sequence[Function],
+) -> bool:
+    if bounds:
+        numbers = {
+            each.name: float(each.numbers[each.place(configuration[each.name])]) for each in lists
+        }
+        if not all(bound.allows(numbers) for bound in bounds):
+            return False
     try:
-        return all(constraint(configuration) for constraint in constraints)
+        return all(function(configuration) for function in functions)
     except Exception as error:  # the caller's function may raise anything
         raise ArgumentError(f"a constraint failed for {configuration}: {error!r}") from error
 
 
-def _constraints_of(constraints: object) -> list[Constraint]:
+def _constraints_of(
+    constraints: object, lists: list[Parameter]
+) -> tuple[list[Bound], list[Function]]:
     if constraints is None:
-        return []
-    given = [constraints] if callable(constraints) else several(constraints, "constraints", _TESTS)
+        return [], []
+    is_one = callable(constraints) or isinstance(constraints, str)
+    given = [constraints] if is_one else several(constraints, "constraints", _TESTS)
+    texts = {each.name: any(isinstance(one, str) for one in each.values) for each in lists}
+    bounds: list[Bound] = []
+    functions: list[Function] = []
     for number, constraint in enumerate(given):
-        if not callable(constraint):
+        if isinstance(constraint, str):
+            bounds += bounds_of(constraint, texts)
+        elif callable(constraint):
+            functions.append(constraint)
+        else:
             raise wrong(f"constraints[{number}]", constraint, _TESTS)
-    return given
+    return bounds, functions
 
 
-_TESTS = "functions of a configuration"
+_TESTS = "texts, or functions of a configuration"
 
 
 def _mapping(value: object, what: str, expected: str) -> Mapping[str, Any]:
@@ -388,12 +526,3 @@ def _sorted_parameter(name: str, values: list[Value]) -> Parameter:
     except TypeError as error:  # text and numbers have no order
         raise ArgumentError(f"the parameter {name!r} has text beside numbers") from error
     return Parameter(name, (*ordered, *([None] if None in values else [])))
-
-
-def _wrong_size(found: int, limit: int, what: str) -> ArgumentError:
-    if found == 0:
-        return ArgumentError("the constraints exclude every combination")
-    return ArgumentError(
-        f"the space has {found:,} {what}, and at most {limit:,} are possible: give fewer values, "
-        "or list the configurations to consider with Space.from_configs"
-    )

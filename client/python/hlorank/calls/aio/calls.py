@@ -59,6 +59,7 @@ from hlorank.checks.errors import AnswerError, ArgumentError, PreconditionError,
 from hlorank.configurations import Configurations
 from hlorank.configurations.adapt import Adapt
 from hlorank.configurations.batch import Batch
+from hlorank.configurations.described import DescribedConfigs
 from hlorank.graphs.graph import ROUTE_HEADER, Graph
 from hlorank.wire import defaults, messages
 from hlorank.wire.address import authorization, channel_credentials, host_and_port
@@ -198,7 +199,7 @@ class AsyncCalls(Connected):
     async def suggest(
         self,
         graph: Graph,
-        candidates: Configurations,
+        candidates: Configurations | DescribedConfigs,
         *,
         adapt: Adapt | None = None,
         count: int = 1,
@@ -214,7 +215,8 @@ class AsyncCalls(Connected):
 
         Args:
             graph: The graph.
-            candidates: What to choose from; what ``adapt`` contains is not suggested again.
+            candidates: What to choose from; what ``adapt`` contains is not suggested again. Of
+                those that are described, the answer has what it suggests as ``combinations``.
             adapt: What was measured until now. Before three measurements, the model's ranking
                 decides.
             count: Number of suggestions, at most 64.
@@ -234,13 +236,18 @@ class AsyncCalls(Connected):
             RefusedError: if the call ends with an error status.
         """
         _check_graph(graph)
-        instance(candidates, Batch, "candidates", _CONFIGURATIONS)
+        if not isinstance(candidates, DescribedConfigs):
+            instance(candidates, Batch, "candidates", _CONFIGURATIONS)
         wanted = Wanted(count, pending, since_improvement, seed, source, lease)
         selector = self._selector(model)
         measured = _adapt_message(adapt)
 
         def request(source: messages.Graph) -> bytes:
             head = wanted.message(source, selector, measured)
+            if isinstance(candidates, DescribedConfigs):
+                head.space.CopyFrom(candidates.space)
+                head.pending_configs.CopyFrom(candidates.pending_message)
+                return head.SerializeToString()
             # A list of 18,000 configurations is 0.7 MB: what the server knows is not sent again.
             head.batch_digest = candidates.digest
             # The candidates have the field number that a ranking's have.
@@ -251,12 +258,15 @@ class AsyncCalls(Connected):
         try:
             answer = await self._ask_about(graph, _SUGGEST, request, deadline)
         except RefusedError as error:
-            if error.reason != _UNKNOWN_BATCH:
+            if error.reason != _UNKNOWN_BATCH or isinstance(candidates, DescribedConfigs):
                 raise
             candidates.digest = b""
             answer = await self._ask_about(graph, _SUGGEST, request, deadline)
-        candidates.digest = answer.batch_digest
-        suggestions = suggestions_of(answer, wanted, len(candidates))
+        if isinstance(candidates, DescribedConfigs):
+            suggestions = suggestions_of(answer, wanted, 0)
+        else:
+            candidates.digest = answer.batch_digest
+            suggestions = suggestions_of(answer, wanted, len(candidates))
         check_model(answer.model, graph.task)
         graph.learn(suggestions.graph_hash)
         return suggestions

@@ -23,6 +23,7 @@ from hlorank.checks.arguments import instance, seconds, whole_number, wrong
 from hlorank.checks.errors import HlorankError, InvalidRequestError, is_no_store
 from hlorank.configurations import Configurations
 from hlorank.configurations.adapt import Adapt, Result
+from hlorank.configurations.described import DescribedConfigs
 from hlorank.graphs.graph import Graph
 from hlorank.wire import defaults
 from hlorank.wire.transport import Connected, SyncLock
@@ -242,10 +243,11 @@ class Experience(Connected, Generic[T]):
 
     def suggestions(
         self,
-        configurations: Configurations,
+        configurations: Configurations | DescribedConfigs,
         count: int = 1,
         pending: Sequence[int] = (),
         *,
+        without_leases: bool = False,
         timeout: float | str | None = None,
     ) -> Suggestions | None:
         """Returns what to measure next, with its leases."""
@@ -258,7 +260,7 @@ class Experience(Connected, Generic[T]):
                 pending=list(pending)[-defaults.PENDING :],
                 since_improvement=self._since_improvement,
                 seed=self._seed,
-                lease=self._lease,
+                lease=None if without_leases else self._lease,
                 model=self._model,
                 timeout=self._timeout if timeout is None else timeout,
             )

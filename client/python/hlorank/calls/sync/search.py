@@ -10,19 +10,25 @@ from hlorank.answers.adaptation import Adaptation
 from hlorank.answers.leases import GrantedLease, Lease, SearchState
 from hlorank.answers.models import ModelReference
 from hlorank.answers.ranking import Ranking
+from hlorank.answers.suggestions import Suggestions
 from hlorank.answers.tables import table
 from hlorank.calls.fallback import Fallback
 from hlorank.calls.sync.calls import Calls
 from hlorank.calls.sync.experience import Experience
 from hlorank.calls.sync.family import family_policy
 from hlorank.checks.arguments import flag, instance, number, several, whole_number, wrong
-from hlorank.checks.errors import ArgumentError
+from hlorank.checks.errors import AnswerError, ArgumentError, RefusedError, is_no_store
 from hlorank.configurations.adapt import Result
 from hlorank.configurations.config_features import ConfigFeatures
+from hlorank.configurations.described import DescribedConfigs
 from hlorank.spaces.policy import Policy
 from hlorank.spaces.space import Configuration, Space, Value
 from hlorank.wire import defaults
+from hlorank.wire.messages import ConfigSpace
 from hlorank.wire.transport import Connected, SyncLock
+
+_TRIES = 32
+"""How often suggestions are asked for until functions among the constraints allow one."""
 
 
 class SpaceSearch(Connected):
@@ -114,28 +120,70 @@ class SpaceSearch(Connected):
             others = [
                 self.space.number(each) for each in several(pending, "pending", "configurations")
             ]
-            own = [number for number, lease in self._pending.items() if lease is None]
-            # The server knows what is leased, and names it first, as to a worker without answer.
-            leased = len(self._pending) - len(own)
-            found = self._experience.suggestions(
-                self.space.configurations(),
-                min(whole_number(count, "count", 1) + leased, defaults.SUGGESTED)
-                if leased
-                else count,
-                [*own, *others],
-                timeout=timeout,
-            )
-            if found is None:
-                return []
-            self.state, self.retry_after = found.state, found.retry_after
-            leases = found.leases or [None] * len(found.suggestions)
-            new = {
-                each.config: lease
-                for each, lease in zip(found.suggestions, leases, strict=True)
-                if each.config not in self._pending
-            }
-            self._pending |= new
+            wanted = whole_number(count, "count", 1)
+            new: dict[int, GrantedLease | None] = {}
+            for _ in range(_TRIES):
+                found = self._suggested(wanted - len(new), others, timeout)
+                new |= {number: each for number, each in found.items() if self._allows(number)}
+                invalid = [number for number in found if number not in new]
+                if not invalid:
+                    return [self.space[number] for number in new]
+                # It teaches where the space ends.
+                leases = [self._pending[number] for number in invalid]
+                self._add(
+                    invalid,
+                    [Result(failure="invalid", lease=one.id if one else b"") for one in leases],
+                )
+                if len(new) == wanted:
+                    return [self.space[number] for number in new]
+            if not new:
+                raise ArgumentError(
+                    "the functions among the constraints allow no suggestion; write them as text"
+                )
         return [self.space[number] for number in new]
+
+    def _suggested(
+        self, count: int, others: Sequence[int], timeout: float | str | None
+    ) -> dict[int, GrantedLease | None]:
+        """Returns the numbers of new suggestions with their leases, which are pending from now."""
+        # The server knows what is leased, and names it first, as to a worker without answer.
+        leased = sum(lease is not None for lease in self._pending.values())
+        asked = min(count + leased, defaults.SUGGESTED) if leased else count
+        described = self.space.description
+        if described is None:
+            own = [number for number, lease in self._pending.items() if lease is None]
+            found = self._experience.suggestions(
+                self.space.configurations(), asked, [*own, *others], timeout=timeout
+            )
+        else:
+            # What is leased too, of which the server knows digests alone.
+            held = [*self._pending, *others][-defaults.PENDING :]
+            pending = self.space.configurations(held) if held else None
+            found = self._experience.suggestions(
+                DescribedConfigs(described, pending), asked, timeout=timeout
+            )
+        if found is None:
+            return {}
+        self.state, self.retry_after = found.state, found.retry_after
+        leases = found.leases or [None] * len(found.suggestions)
+        numbers = self._numbers(found)
+        pairs = zip(numbers, leases, strict=True)
+        new = {number: lease for number, lease in pairs if number not in self._pending}
+        self._pending |= new
+        return new
+
+    def _numbers(self, found: Suggestions) -> list[int]:
+        """Returns the numbers of suggestions in the space."""
+        if not isinstance(found.combinations, ConfigFeatures):
+            return [each.config for each in found.suggestions]
+        numbers = self.space.numbers(found.combinations)
+        known = [number for number in numbers if number is not None]
+        if len(known) < len(numbers):
+            raise AnswerError("the server suggests what is not in the space")
+        return known
+
+    def _allows(self, number: int) -> bool:
+        return not self.space.is_described or self.space.allows(self.space[number])
 
     def renew(self, *, give_back: bool = False, timeout: float | str | None = None) -> None:
         """Prolongs the leases of what was suggested and not reported, or gives them back.
@@ -194,9 +242,13 @@ class SpaceSearch(Connected):
             raise wrong("seconds", seconds, "seconds, from 1e-12 to 1e9")
         lease = self._pending.get(place)
         result = Result(seconds or 0.0, failure, repeats, lease.id if lease else b"")
+        self._add([place], [result])
+
+    def _add(self, numbers: Sequence[int], results: Sequence[Result]) -> None:
         # Added first: the search knows it even if no report reaches the server.
-        error = self._experience.add([place], [result])
-        self._pending.pop(place, None)
+        error = self._experience.add(numbers, results)
+        for each in numbers:
+            self._pending.pop(each, None)
         # A server without a store is no error: what was measured is sent with every call.
         if error is not None and not self._experience.kept.is_off:
             raise error
@@ -234,6 +286,7 @@ class SpaceSearch(Connected):
         Returns None if the server is away, and there is a fallback.
 
         Raises:
+            ArgumentError: if the space is described: ``predicted_best`` has what comes first.
             RefusedError: if the call ends with an error status, and there is no fallback.
         """
         return self._experience.rank(self.space.configurations(), top_k, timeout=timeout)
@@ -259,12 +312,40 @@ class SpaceSearch(Connected):
             RefusedError: if the call ends with an error status, and there is no fallback.
         """
         kept = None if former is None else self.space.number(former)
-        ranking = self.rank(1 if kept is None else 0, timeout=timeout)
+        described = self.space.description
+        numbers: Sequence[int] = range(self.space.size)
+        if described is not None:
+            numbers = self._promising(described, kept, timeout)
+            if not numbers:
+                return None
+        asked = self.space.configurations(None if described is None else numbers)
+        top = 1 if kept is None else 0
+        ranking = self._experience.rank(asked, top, timeout=timeout)
         if ranking is None or ranking.adaptation is None or not ranking.adaptation.rests_on:
             return None
-        if kept is not None and ranking.keeps(kept):
+        if kept is not None and ranking.keeps(numbers.index(kept)):
             return self.space[kept]
-        return self.space[int(ranking.best[0])]
+        return self.space[numbers[int(ranking.best[0])]]
+
+    def _promising(
+        self, described: ConfigSpace, kept: int | None, timeout: float | str | None
+    ) -> list[int]:
+        """Returns configurations of a described space among which the fastest may be: a former
+        pick, what was measured, and what would be suggested."""
+        measured = [number for number, _ in self._experience.measured]
+        if not self._experience.kept.is_off:
+            try:
+                measured += [*self.fastest()][: defaults.PENDING]
+            except RefusedError as error:
+                if not is_no_store(error):
+                    raise
+        found = self._experience.suggestions(
+            DescribedConfigs(described), defaults.SUGGESTED, without_leases=True, timeout=timeout
+        )
+        suggested = [] if found is None else self._numbers(found)
+        former = [] if kept is None else [kept]
+        every = dict.fromkeys([*former, *measured, *suggested])
+        return [number for number in every if self._allows(number)]
 
     def export(self, choices: int = 16, *, timeout: float | str | None = None) -> Policy:
         """Returns what answers without a server: some configurations, and which of them an instance

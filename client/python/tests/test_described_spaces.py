@@ -1,0 +1,222 @@
+"""Spaces that are too large to list."""
+
+import asyncio
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+from servers import run_server
+
+from hlorank import ArgumentError, AsyncClient, Client, RefusedError, Space
+from hlorank.configurations.described import DescribedConfigs
+from hlorank.wire.messages import ColumnValues, ConfigSpace
+
+NAMES = [f"p{number}" for number in range(10)]
+VALUES = {name: range(1, 65) for name in NAMES}
+SPACE = Space("options", VALUES, constraints="p0 * p1 <= 256")
+"""2^60 combinations, of which those count whose first two parameters multiply to at most 256."""
+
+
+def seconds(one):
+    """The farther each parameter is from its best value, the slower; the best takes 1 ms, and a
+    random configuration about 20 ms."""
+    off = (((one[name] - (12 if name in NAMES[:2] else 40)) / 64) ** 2 for name in NAMES)
+    return 1e-3 * float(np.exp(3 * sum(off)))
+
+
+@pytest.fixture(scope="module", params=["with a store", "without a store"])
+def empty(request, tmp_path_factory):
+    """A server without models."""
+    folder = tmp_path_factory.mktemp("empty")
+    kept = str(folder / "measurements") if request.param == "with a store" else "off"
+    with run_server(f"--models={folder}", f"--measurements={kept}") as address:
+        yield address
+
+
+def test_a_large_product_is_described_and_its_numbers_count_all_combinations():
+    assert SPACE.size == len(SPACE) == 1 << 60
+    assert "1,152,921,504,606,846,976 combinations, described" in repr(SPACE)
+    assert SPACE[1]["p9"] == 2 and SPACE[64]["p8"] == 2
+    one = {**SPACE[0], "p0": 8, "p1": 32}
+    number = SPACE.number(one)
+    assert SPACE[number] == one and SPACE.numbers(SPACE.configurations([one])) == [number]
+    assert SPACE.decoded(SPACE.encoded(one)) == one
+    with pytest.raises(ArgumentError, match="expected one that the constraints"):
+        SPACE.number({**one, "p1": 33})
+    with pytest.raises(ArgumentError, match=r"1,152,921,504,606,846,976 combinations .* be listed"):
+        SPACE.configurations()
+    large = Space("options", {f"p{number:02}": range(1000) for number in range(20)})
+    assert large.size == 10**60 and large.number(large[10**59]) == 10**59
+
+
+def test_a_space_that_can_be_listed_is_listed_whatever_its_constraints_are():
+    texts = ["a * b <= 8", "b % a == 0"]
+    values = {"a": [1, 2, 4], "b": [1, 2, 3, 4]}
+    space = Space("small", values, constraints=[*texts, lambda one: one["a"] > 1])
+    assert not space.is_described
+    assert list(space) == [{"a": 2, "b": 2}, {"a": 2, "b": 4}]
+    both = Space("small", values, constraints=lambda one: one["a"] * one["b"] <= 8)
+    assert list(both) == list(Space("small", values, constraints=texts[0]))
+    assert both.allows({"a": 2, "b": 4}) and not both.allows({"a": 4, "b": 4})
+
+
+@pytest.mark.parametrize(
+    ("text", "factors", "divisors", "least", "most", "is_whole"),
+    [
+        ("p0 * p1 <= 1024", [0, 1], [], None, 1024, False),
+        ("p0 * 4 <= 49 * p1", [0], [1], None, 12.25, False),
+        ("2 <= p3 / p2", [2], [3], None, 0.5, False),
+        ("p1 % p0 == 0", [1], [0], None, None, True),
+        ("p0 * p1 % (p2 * p3) == 0", [0, 1], [2, 3], None, None, True),
+        ("p0 == p1", [0], [1], 1, 1, False),
+        ("1 >= 8 / (p0 * p1)", [0, 1], [], 8, None, False),
+    ],
+)
+def test_constraints_are_sent_as_bounds_of_products(text, factors, divisors, least, most, is_whole):
+    (sent,) = Space("options", VALUES, constraints=text).description.constraints
+    assert (list(sent.factors), list(sent.divisors), sent.is_whole) == (factors, divisors, is_whole)
+    assert (sent.least if sent.HasField("least") else None) == least
+    assert (sent.most if sent.HasField("most") else None) == most
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("p0 * q <= 1", "there is no parameter 'q'"),
+        ("p0 + p1 <= 8", r"'p0 \+ p1 <= 8' cannot be read, such as"),
+        ("p0 < p1", "cannot be read"),
+        ("1 <= 2", "cannot be read"),
+        ("p0 <=", "cannot be read"),
+        ("__import__('os') <= p0", "cannot be read"),
+        ("p0 <= float('nan')", "cannot be read"),
+        ("order * p0 <= 1", "'order' has text"),
+    ],
+)
+def test_constraints_that_no_server_checks_are_refused(text, words):
+    with pytest.raises(ArgumentError, match=words):
+        Space("options", {**VALUES, "order": ["ij", "ji"]}, constraints=text)
+
+
+def test_a_search_of_2_to_the_60_comes_within_twice_the_best(empty):
+    with Client(empty) as client:
+        search = client.search(SPACE, "from nothing")
+        for _ in range(10):
+            found = search.suggest(8)
+            assert len(found) == 8 and all(SPACE.allows(one) for one in found)
+            for one in found:
+                search.report(one, seconds(one))
+        assert len(search._experience.measured) == 80
+        print(f"the best of 80 takes {search.best[1] * 1e3:.3f} ms")
+        assert search.best[1] < 2e-3
+        predicted = search.predicted_best()
+        assert seconds(predicted) < 2.5e-3
+        assert search.predicted_best(search.best[0]) is not None
+        with pytest.raises(ArgumentError, match="cannot be listed"):
+            search.rank()
+
+
+def test_both_clients_search_alike_and_no_suggestion_comes_twice(empty):
+    async def search(address):
+        async with AsyncClient(address) as client:
+            search = client.search(SPACE, "asyncio", seed=3)
+            first = await search.suggest(4)
+            for one in first:
+                await search.report(one, seconds(one))
+            return [*first, *await search.suggest(2), *await search.suggest(2)]
+
+    with Client(empty) as client:
+        again = client.search(SPACE, "blocking", seed=3)
+        first = again.suggest(4)
+        for one in first:
+            again.report(one, seconds(one))
+        every = [*first, *again.suggest(2), *again.suggest(2)]
+    assert asyncio.run(search(empty)) == every
+    assert len(set(map(SPACE.number, every))) == 8
+
+
+def test_what_a_function_does_not_allow_is_invalid_and_teaches(empty):
+    even = Space("options", VALUES, constraints=["p0 * p1 <= 256", lambda one: one["p2"] % 2 == 0])
+    with Client(empty) as client:
+        search = client.search(even, "even")
+        found = search.suggest(16)
+        assert found and all(one["p2"] % 2 == 0 for one in found)
+        failures = [result.failure for _, result in search._experience.measured]
+        assert failures and set(failures) == {"invalid"}
+        with pytest.raises(ArgumentError, match="expected one that the constraints"):
+            search.report({**found[0], "p2": 3}, 1.0)
+        never = Space("options", VALUES, constraints=lambda one: False)
+        with pytest.raises(ArgumentError, match="allow no suggestion; write them as text"):
+            client.search(never, "never").suggest()
+
+
+def test_a_small_space_that_is_described_is_exhausted(empty):
+    columns = [ColumnValues(values=[1, 2, 3]), *[ColumnValues(values=[1])] * 9]
+    with Client(empty) as client:
+        asked = DescribedConfigs(ConfigSpace(columns=columns), SPACE.configurations([SPACE[0]]))
+        found = client.suggest(SPACE.graph, asked, count=8).combinations
+        assert sorted(found.values()[:, 0, 0].tolist()) == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("space", "reason", "field"),
+    [
+        (
+            Space("options", VALUES, constraints="p0 * p1 >= 5000"),
+            "SPACE_EMPTY",
+            "space.constraints",
+        ),
+        (
+            Space("options", {f"p{number}": [1, 2] for number in range(1025)}),
+            "WRONG_COUNT",
+            "space.columns",
+        ),
+        (
+            Space("options", {**VALUES, "p0": range(5000)}),
+            "VALUE_OUT_OF_RANGE",
+            "space.columns",
+        ),
+        (
+            Space("options", VALUES, constraints=["p0 * p1 <= 9"] * 65),
+            "LIST_TOO_LONG",
+            "space.constraints",
+        ),
+    ],
+)
+def test_what_a_server_cannot_draw_from_is_refused_with_reason_and_field(
+    empty, space, reason, field
+):
+    with Client(empty) as client, pytest.raises(RefusedError) as refused:
+        client.search(space, "refused").suggest()
+    assert refused.value.reason == reason and refused.value.fields == (field,)
+
+
+def test_values_that_are_not_finite_are_refused(empty):
+    with pytest.raises(ArgumentError, match="p0 is nan"):
+        Space("options", {**VALUES, "p0": [1.0, float("nan")]})
+    columns = [ColumnValues(values=[1, float("nan")]), *[ColumnValues(values=[1])] * 9]
+    with Client(empty) as client, pytest.raises(RefusedError) as refused:
+        client.suggest(SPACE.graph, DescribedConfigs(ConfigSpace(columns=columns)))
+    assert refused.value.reason == "VALUE_OUT_OF_RANGE"
+
+
+def test_memory_does_not_grow_with_the_space(empty):
+    def peak(space):
+        with Client(empty) as client:
+            client.search(space, "memory").suggest()
+            tracemalloc.start()
+            client.search(space, "memory").suggest(4)
+            found = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            return found
+
+    assert peak(SPACE) < 1 << 20
+
+
+def test_a_described_space_is_written_with_its_constraints(tmp_path):
+    SPACE.write(tmp_path / "space.json")
+    written = json.loads((tmp_path / "space.json").read_text())
+    bound = {"factors": ["p0", "p1"], "divisors": [], "most": 256}
+    assert written["constraints"] == [bound] and "configurations" not in written
+    with pytest.raises(ArgumentError, match="functions cannot be written"):
+        Space("options", VALUES, constraints=lambda one: True).write(tmp_path / "space.json")
