@@ -22,6 +22,7 @@ from hlorank_tune.measure.atomic_files import file_name
 
 COMPILERS = {
     "xla": "hlorank_tune.xla.command",
+    "options": "hlorank_tune.xla.options_command",
     "iree": "hlorank_tune.iree.command",
 }
 """Modules by name of the compiler. Each has, and imports nothing large to have it:

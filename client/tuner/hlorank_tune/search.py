@@ -200,6 +200,16 @@ class Search:
             self._progress.show()
 
         try:
+            if subject.described is not None:
+                seconds = max(1.0, self._budget.for_search())
+                chosen = predictor.drawn(subject.described, count, seconds)
+                if not chosen.candidates:
+                    batch = strategy.ask()
+                    new = self._new(subject, batch)[:count]
+                    chosen = Chosen(new, [None] * len(new), None)
+                asked = len(chosen.candidates)
+                note({})
+                return chosen
             while asked < self._settings.predictions and self._left(subject):
                 batch = strategy.ask()
                 if not len(batch):

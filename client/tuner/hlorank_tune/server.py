@@ -19,7 +19,9 @@ from hlorank import (
     UnavailableError,
     Unit,
 )
+from hlorank.configurations.described import DescribedConfigs
 from hlorank.wire.defaults import TARGET_BYTES, TIMEOUT
+from hlorank.wire.messages import ConfigSpace
 from hlorank_tune.subject import Outcome, Subject
 
 
@@ -94,6 +96,10 @@ def connected(server: str | Client | None) -> Iterator[Client | None]:
         yield client
 
 
+_SCREENED = 10
+"""Measurements before a server suggests what nothing but these say something of: until then, random
+draws show more of many parameters than changes of the default."""
+
 C = TypeVar("C")
 
 
@@ -156,6 +162,27 @@ class Predictor(Generic[C]):
         numbers = order[:count]
         chosen = [candidates[number] for number in numbers]
         return Chosen(chosen, predicted.scores[numbers].tolist(), predicted.unit)
+
+    def drawn(self, described: ConfigSpace, count: int, seconds: float = TIMEOUT) -> Chosen:
+        """Returns what the server draws from a space; nothing as long as too little is known.
+
+        Raises:
+            HlorankError: if the call fails.
+        """
+        asked = DescribedConfigs(described)
+        found = self._experience.suggestions(asked, count, timeout=min(seconds, TIMEOUT))
+        adaptation = found.adaptation
+        if found.combinations is None or adaptation is None:
+            return Chosen([], [], None)
+        is_alone = set(adaptation.rests_on) <= {"measurements"}
+        if is_alone and adaptation.measured_configs < _SCREENED:
+            return Chosen([], [], None)
+        candidates = self._subject.candidates(found.combinations)
+        scores = [each.score for each in found.suggestions]
+        is_seconds = all(each.predicted_seconds > 0 for each in found.suggestions)
+        if is_seconds:
+            scores = [each.predicted_seconds for each in found.suggestions]
+        return Chosen(candidates, scores, "seconds" if is_seconds else None)
 
     def learn(self, candidates: Sequence[C], outcomes: Sequence[Outcome]) -> None:
         """Learns from measured candidates, and reports them to the server."""

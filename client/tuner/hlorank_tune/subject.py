@@ -9,6 +9,7 @@ import numpy as np
 
 from hlorank import Configurations, Graph, HlorankError
 from hlorank.checks.arguments import U64, number, whole_number, wrong
+from hlorank.wire.messages import ConfigSpace
 from hlorank_tune.measure.host import Measured
 
 MEASURED = "measured"
@@ -143,6 +144,8 @@ class Subject(ABC, Generic[C]):
     """The candidate of the compiler's own choices; may be the reference."""
     calls: int = 1
     """How often the program runs it."""
+    described: ConfigSpace | None = None
+    """What a server draws candidates from, instead of a strategy that proposes them."""
     predicted_at_once: int = 64
     """Candidates that a strategy proposes to the model in a step."""
 

@@ -7,6 +7,7 @@ import argparse
 import os
 import re
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from typing import TypeVar
 
@@ -38,6 +39,17 @@ def _whole_number(text: str, least: int) -> int:
         raise argparse.ArgumentTypeError(
             f"'{text}' is not a whole number from {least} to {_LARGEST}"
         )
+    return number
+
+
+def positive(text: str) -> float:
+    """Reads a number above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
     return number
 
 

@@ -136,6 +136,7 @@ class _Loader:
 
     patience: ClassVar[float] = 60.0
     slow: ClassVar[float] = 10.0
+    tolerance: ClassVar[float] = host.TOLERANCE
 
     def failure(self, error: Exception, is_loaded: bool) -> str | None:
         """Returns what an error says of a module: the runtime raises a ValueError."""

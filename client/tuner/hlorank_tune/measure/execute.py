@@ -38,17 +38,25 @@ jax.config.update("jax_cpu_enable_async_dispatch", False)
 class Executable:
     """A compiled module bound to its arguments; call it to run it to the end."""
 
-    def __init__(self, module, arguments: Sequence[Any], disabled_passes: str = ""):
-        """``disabled_passes`` are names of HLO passes, separated by commas."""
+    def __init__(
+        self,
+        module,
+        arguments: Sequence[Any],
+        disabled_passes: str = "",
+        options: Sequence[tuple[str, Any]] = (),
+    ):
+        """``disabled_passes`` are names of HLO passes, separated by commas; ``options`` are names
+        and values of further ones."""
         parsed = _hlo.HloModule.from_serialized_hlo_module_proto(module.SerializeToString())
         computation = _hlo.XlaComputation(parsed.as_serialized_hlo_module_proto())
         program = _jax.mlir.xla_computation_to_mlir_module(computation)
-        options = _jax.CompileOptions()
-        debug_options = options.executable_build_options.debug_options
+        compile_options = _jax.CompileOptions()
+        compile_options.env_option_overrides = list(options)
+        debug_options = compile_options.executable_build_options.debug_options
         debug_options.xla_disable_hlo_passes = disabled_passes
         devices = jax.devices()[:1]
         self._loaded = devices[0].client.compile_and_load(
-            program, _jax.DeviceList(tuple(devices)), options
+            program, _jax.DeviceList(tuple(devices)), compile_options
         )
         self._arguments = list(arguments)
 

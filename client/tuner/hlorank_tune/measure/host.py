@@ -55,6 +55,8 @@ class Loader(Protocol):
     """Seconds that a program may take until its first runs end."""
     slow: float
     """A program that takes this many times as long as the reference runs only a few times."""
+    tolerance: float
+    """Largest difference of results that are right, as ``TOLERANCE``."""
 
     def load(self, program: Any) -> Run:
         """Returns a program that is ready to run."""
@@ -253,9 +255,9 @@ def _check(loader: Loader, program: Any, expected: list[Any], slow: float) -> _C
     try:
         if not expected:
             expected += results
-            problem = difference(expected, run.results(), TOLERANCE) and NOT_REPEATABLE
+            problem = difference(expected, run.results(), loader.tolerance) and NOT_REPEATABLE
             return _Checked(run, seconds, problem)
-        problem = difference(expected, results, TOLERANCE)
+        problem = difference(expected, results, loader.tolerance)
     except Exception as error:  # types of results that the harness does not know
         return _Checked(run, error=f"the results are not checked: {first_line(error)}")
     if problem:

@@ -13,15 +13,16 @@ from hlorank import HlorankError
 from hlorank.checks.arguments import whole_number
 from hlorank_tune.compiler import Compiler, Report
 from hlorank_tune.measure.fusion.compilation import Compilation, Compiling
-from hlorank_tune.measure.host import first_line, measure_programs
+from hlorank_tune.measure.host import TOLERANCE, first_line, measure_programs
 from hlorank_tune.measure.rounds import Protocol
 from hlorank_tune.measure.workers import Worker, WorkerError
 from hlorank_tune.run import Run
 from hlorank_tune.server import Predictor, default_target
-from hlorank_tune.subject import Outcome, ProgramError, Subject, outcomes_of
+from hlorank_tune.subject import Outcome, ProgramError, Settings, Subject, outcomes_of
 from hlorank_tune.tuning import winning_candidate
 from hlorank_tune.xla.fusions import FusionProblem
 from hlorank_tune.xla.layouts import LayoutProblem
+from hlorank_tune.xla.options import OptionProblem
 from hlorank_tune.xla.program import Problem, Program
 
 _PROCESS_TRIES = 2
@@ -34,6 +35,8 @@ class XlaCompiler(Compiler[np.ndarray]):
     search = Protocol(warmups=1, rounds=5, most_rounds=32, seconds=0.3, tries=60)
     confirm = Protocol(warmups=1, rounds=4, most_rounds=32, seconds=0.4, tries=40)
     whole: Problem
+    tolerance = TOLERANCE
+    """Of results, as ``Loader.tolerance``."""
 
     def __init__(self, program: Program, problem: Problem, threads: int = 1):
         """``threads`` of the program, 0 for as many as XLA uses; models were trained with 1."""
@@ -92,7 +95,7 @@ class XlaCompiler(Compiler[np.ndarray]):
         if self.whole.clock == "process":
             tries = min(protocol.tries, _PROCESS_TRIES)
             protocol = replace(protocol, clock="process", tries=tries)
-        loader = Compiling(self.whole.arguments)
+        loader = Compiling(self.whole.arguments, self.tolerance)
         try:
             measured = measure_programs(self._worker, loader, programs, protocol, seconds, report)
         except WorkerError as error:
@@ -180,3 +183,33 @@ class FusionCompiler(XlaCompiler):
         """Says how to load the winner."""
         call = f"hlorank_tune.measure.fusion.compilation.load('{folder}')"
         return f"use it: {call}, with {self.version()}" if run.best else ""
+
+
+class OptionCompiler(XlaCompiler):
+    """Tunes the options with which XLA:CPU compiles a program."""
+
+    task = "options"
+    settings = Settings(measurements=32, top_k=2)
+    whole: OptionProblem
+
+    def __init__(
+        self,
+        program: Program,
+        threads: int = 1,
+        with_fast_math: bool = False,
+        tolerance: float = TOLERANCE,
+    ):
+        """``with_fast_math`` also tries what changes results, which may differ by ``tolerance``."""
+        super().__init__(program, OptionProblem(program, threads, with_fast_math), threads)
+        self.tolerance = tolerance
+
+    def identity(self) -> dict[str, Any]:
+        """Also has the tolerance."""
+        return super().identity() | {"tolerance": self.tolerance}
+
+    def use(self, run: Run, folder: Path) -> str:
+        """Returns the options to paste."""
+        if not run.best or run.winner is None:
+            return ""
+        options = self.whole.options(self.whole.read(run.winner.candidate))
+        return f"use it: jax.jit({self.program}, compiler_options={options}), with {self.version()}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hlorank_tune.measure.host import Run
+from hlorank_tune.measure.host import TOLERANCE, Run
 
 RESULTS = {"wrong": [2.0], "other shape": [1.0, 1.0], "text": ["no number"], "nan": [np.nan]}
 
@@ -16,6 +16,7 @@ RESULTS = {"wrong": [2.0], "other shape": [1.0, 1.0], "text": ["no number"], "na
 class Words:
     patience: float = 30.0
     slow: float = 10.0
+    tolerance: float = TOLERANCE
 
     def load(self, program):
         if program == b"refused":

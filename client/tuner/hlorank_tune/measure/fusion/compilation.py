@@ -13,11 +13,14 @@ from hlorank.checks.errors import HlorankError
 from hlorank.checks.files import file_content
 from hlorank_tune.measure.atomic_files import read_json, write_atomically, write_json
 from hlorank_tune.measure.fusion.graph import FREE
-from hlorank_tune.measure.host import Run
+from hlorank_tune.measure.host import TOLERANCE, Run
 from hlorank_tune.measure.schema import HloModuleProto
 
 if TYPE_CHECKING:  # needs jax
     from hlorank_tune.measure.execute import Executable
+
+OptionValue = bool | int | str
+"""The value of an option of the compiler."""
 
 DEFAULT = "cpu-parallel-task-assigner"
 """The compiler as it is, but one thread computes each kernel."""
@@ -56,6 +59,8 @@ class Compilation:
     """HloModuleProto"""
     disabled_passes: str
     """Names of HLO passes, separated by commas, as ``xla_disable_hlo_passes`` takes them."""
+    options: tuple[tuple[str, OptionValue], ...] = ()
+    """Further options of the compiler."""
 
     def executable(self, arguments: Sequence[Any]) -> "Executable":
         """Compiles the module, and binds it to arguments, which are on the device.
@@ -66,7 +71,7 @@ class Compilation:
         from hlorank_tune.measure.execute import Executable
 
         module = HloModuleProto.FromString(self.module)
-        executable = Executable(module, arguments, self.disabled_passes)
+        executable = Executable(module, arguments, self.disabled_passes, self.options)
         if self.disabled_passes == CHOSEN_FUSION:
             compiled = compiled_kernels(executable.optimized())
             if problem := difference(compiled_kernels(module), compiled):
@@ -168,6 +173,7 @@ class Compiling:
 
     arguments: Sequence[Any]
     """Arrays; always the same in one process."""
+    tolerance: float = TOLERANCE
     patience: ClassVar[float] = 180.0
     slow: ClassVar[float] = 3.0
 

@@ -1,0 +1,155 @@
+"""Whole searches for the compile options of a small program."""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("jax", reason="jax is not installed")
+
+import jax
+import numpy as np
+from servers import run_server
+
+from hlorank import Client
+from hlorank_tune.command import main
+from hlorank_tune.journal import RESULTS_FILE
+from hlorank_tune.measure import host
+from hlorank_tune.measure.rounds import Protocol
+from hlorank_tune.xla import OptionCompiler, Program
+from hlorank_tune.xla.options import ALL, FAST_MATH, OptionProblem, features_of
+
+HASTE = Protocol(warmups=1, rounds=2, most_rounds=3, seconds=0.005, stretch_seconds=0.01, tries=0)
+SCRIPT = """
+import jax.numpy as jnp
+import numpy as np
+from hlorank_tune.xla import Program
+
+def running(x):
+    return jnp.cumsum(jnp.sort(x, axis=-1), axis=-1)
+
+def scaled(x):
+    return jnp.tanh(x) * 2
+
+x = np.random.default_rng(0).standard_normal((32, 128)).astype(np.float32)
+program = Program.from_function(running, x)
+other = Program.from_function(scaled, x)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch, tmp_path):
+    for name in ("search", "confirm"):
+        monkeypatch.setattr(OptionCompiler, name, HASTE)
+    monkeypatch.chdir(tmp_path)
+    Path("model.py").write_text(SCRIPT)
+
+
+def run(capsys, *arguments):
+    code = main(["options", *map(str, arguments)])
+    return code, *capsys.readouterr()
+
+
+def rows(folder):
+    lines = (Path(folder) / RESULTS_FILE).read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def problem(**options):
+    return OptionProblem(Program.from_function(jax.numpy.tanh, np.ones(4, np.float32)), **options)
+
+
+def test_a_search_says_plainly_what_it_gains_and_how_to_use_it(capsys):
+    arguments = "model.py:program", "--without-model", "--measurements=6", "--out=out"
+    code, out, err = run(capsys, *arguments)
+    assert (code, err) == (0, "")
+    is_faster = re.search(r"running: [0-9.]+ times as fast as your program after 6 meas", out)
+    assert is_faster or "running: nothing is faster than your program after 6 measurements" in out
+    used = re.search(r"use it: jax.jit\(running, compiler_options=(\{.*\})\), with jax", out)
+    assert bool(used) == bool(is_faster)
+    if used:
+        options = ast.literal_eval(used[1])
+        jax.jit(jax.numpy.tanh, compiler_options=options)(1.0)
+    before = rows("out")
+    assert before[1]["candidate"] == {} and before[1]["nanoseconds"]
+    assert run(capsys, *arguments)[0] == 0 and rows("out") == before, "the search is complete"
+
+
+def test_options_that_change_what_is_computed_are_off_unless_asked_for():
+    for is_asked in (False, True):
+        space = problem(with_fast_math=is_asked).space
+        tried = [name for name, places in zip(ALL, space.places, strict=True) if len(places) > 1]
+        assert {*FAST_MATH} & {*tried} == ({*FAST_MATH} if is_asked else set())
+        assert 30 <= len(tried) <= len(ALL)
+        assert not space.default.any()
+
+
+def test_candidates_are_what_the_compiler_and_the_server_take():
+    found = problem()
+    drawn = found.space.random(np.random.default_rng(0), 64)
+    for one in drawn:
+        assert found.key(found.read(found.written(one))) == found.key(one)
+    again = found.candidates(found.configurations(drawn))
+    assert np.array_equal(again, drawn)
+    passes = {"xla_disable_hlo_passes=cse": True, "xla_disable_hlo_passes=algsimp": True}
+    options = found.options(found.read({**passes, "xla_cpu_prefer_vector_width": 512}))
+    assert options == {
+        "xla_cpu_prefer_vector_width": 512,
+        "xla_disable_hlo_passes": "algsimp,cse",
+    }
+    # An option that this version lacks keeps its column, so that all versions share a space.
+    assert len(found.described.columns) == len(ALL)
+
+
+def test_programs_are_told_apart_by_counts_of_their_graphs():
+    program = Program.from_function(lambda x: jax.numpy.sort(x) + 1, np.ones(8, np.float32))
+    features = features_of(program.module)
+    assert features["sort"] == 1 and features["add"] >= 1 and features["largest"] == 8
+    assert len(features) <= 32
+
+
+@pytest.mark.parametrize("tolerance", [1e-3, 10.0])
+def test_results_may_differ_by_the_tolerance_of_the_user(capsys, monkeypatch, tolerance):
+    measured = []
+    measure = host.measure_programs
+
+    def kept(worker, loader, *arguments):
+        measured.append(loader.tolerance)
+        return measure(worker, loader, *arguments)
+
+    monkeypatch.setattr("hlorank_tune.xla.compiler.measure_programs", kept)
+    code, _, _ = run(
+        capsys,
+        "model.py:other",
+        "--without-model",
+        "--measurements=2",
+        f"--tolerance={tolerance}",
+        "--out=out",
+    )
+    assert code == 0 and set(measured) == {tolerance}
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "nan", "inf", "some"])
+def test_a_tolerance_is_a_number_above_0(capsys, wrong):
+    with pytest.raises(SystemExit):
+        main(["options", "model.py:program", f"--tolerance={wrong}"])
+    assert f"'{wrong}' is not a number above 0" in capsys.readouterr().err
+
+
+def test_other_programs_say_where_to_begin(capsys, tmp_path):
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    with run_server(f"--models={folder}", f"--measurements={folder / 'measurements'}") as address:
+        shared = f"--endpoint={address}", "--target=a board"
+        code, out, err = run(capsys, "model.py:program", *shared, "--measurements=9", "--out=first")
+        assert (code, err) == (0, "")
+        assert "9 measurements are kept for later searches on 'a board'" in out
+        code, out, err = run(capsys, "model.py:other", *shared, "--measurements=6", "--out=second")
+        assert (code, err) == (0, "")
+        with Client(address) as client:
+            kept = client.list_measurements("a board").graphs
+    assert sorted(len(graph.seconds) for graph in kept) == [6, 9]
+    scored = [row for row in rows("first") if row.get("score") is not None]
+    assert scored and all(row["unit"] == "seconds" for row in scored)
