@@ -17,7 +17,7 @@ FUZZ_SECONDS ?= 3600
 # Number of calls in a row, each with something new, that `make attack` makes.
 ATTACK_ROW ?= 2000
 # Version of the artifacts that `make train` exports.
-VERSION ?= 7
+VERSION ?= 8
 
 # The library that the server loads. The path is absolute because tests start servers in other folders.
 HLORANK_ONNXRUNTIME ?= $(abspath target/onnxruntime/libonnxruntime.so)

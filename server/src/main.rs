@@ -21,7 +21,7 @@ use hlorank_server::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::low_level::exit;
 use tokio::{
-    runtime::Runtime,
+    runtime::Builder,
     signal::unix::{SignalKind, signal},
 };
 
@@ -90,7 +90,11 @@ fn start_with(variables: &[(&str, &str)]) -> io::Error {
 /// Runs the server and returns the exit code.
 fn run_until_stopped(settings: Settings) -> Result<i32, Box<dyn Error>> {
     allow_all_descriptors();
-    let runtime = Runtime::new()?;
+    // Half as many threads for connections as for work: more of them wake each other with every call, to look for others.
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(settings.workers.get().div_ceil(2))
+        .enable_all()
+        .build()?;
     let ended = runtime.block_on(run(settings));
     // Does not wait for threads, one of which may be blocked by a file system that does not answer.
     runtime.shutdown_background();

@@ -82,7 +82,7 @@ impl WorkQueue {
         }
         self.in_a_row = 0;
         self.interactive_time = Duration::ZERO;
-        if is_interactive() {
+        if !self.bulk.is_empty() && is_interactive() {
             thread::yield_now();
         }
         // While another worker does long work beside small calls, this one leaves such work to it. The duration of the next

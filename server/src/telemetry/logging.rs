@@ -9,6 +9,7 @@ use std::{
         Arc, Weak,
         atomic::{AtomicUsize, Ordering},
     },
+    thread::sleep,
     time::Duration,
 };
 
@@ -55,6 +56,9 @@ pub(super) const CALL_TARGET: &str = "call";
 
 /// Maximum number of queued lines, of some hundred bytes each; further lines are dropped.
 const MAX_QUEUED_LINES: usize = 1 << 14;
+
+/// Minimum interval between batches of lines.
+const LINES_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Interval between log lines about lost lines.
 const LOST_LINES_INTERVAL: Duration = Duration::from_secs(10);
@@ -148,8 +152,11 @@ impl Write for StandardError {
             })
     }
 
+    /// Is called when no line is left. The thread then waits for more lines, so that calls that end meanwhile need not wake it.
     fn flush(&mut self) -> io::Result<()> {
-        stderr().flush()
+        stderr().flush()?;
+        sleep(LINES_INTERVAL);
+        Ok(())
     }
 }
 
