@@ -6,6 +6,7 @@ import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from queue import Queue
 
 import grpc
@@ -20,6 +21,7 @@ from hlorank import (
     Client,
     DecisionKey,
     Evidence,
+    HlorankError,
     UnavailableError,
 )
 from hlorank.wire.messages import DecideRequest, DecideResponse
@@ -229,6 +231,40 @@ def test_a_group_whose_leader_found_nothing_leaves_the_turn_to_others(store):
         assert in_a_group(rank) == [None] * 4
         key = DecisionKey("triton", b"k", "nothing")
         assert client.decide(key, worker="b").state == "claimed"
+
+
+@pytest.mark.parametrize("raising", [0, 1])
+def test_a_rank_that_raises_alone_while_it_tunes_keeps_no_other_one_waiting(raising, store):
+    with Client(store) as client:
+
+        def rank(group):
+            agreement = Agreement(client, "triton", f"{raising} raises", group=group)
+            decision = None
+            with suppress(ZeroDivisionError), agreement.giving_back():
+                assert agreement.ask(b"k").state == "claimed"
+                _ = 1 / abs(group.number - raising)
+                decision = agreement.propose(b"k", b"{}")
+            return decision and decision.value, agreement.ask(b"next").state
+
+        found = in_a_group(rank)
+        key = DecisionKey("triton", b"k", f"{raising} raises")
+        assert (client.decide(key, worker="b").state == "claimed") == (raising == 0)
+    values = [None] * 4 if raising == 0 else [b"{}", None, b"{}", b"{}"]
+    assert found == [(value, "claimed") for value in values]
+
+
+def test_an_error_of_the_leader_is_that_of_all_ranks(store):
+    def fail():
+        raise KeyError("no such kernel")
+
+    with Client(store) as client:
+
+        def rank(group):
+            agreement = Agreement(client, "triton", "failing", group=group)
+            with pytest.raises(HlorankError if group.number else KeyError, match="no such kernel"):
+                agreement.from_leader(b"k", fail)
+
+        in_a_group(rank)
 
 
 def test_a_claim_ends_with_the_block_of_the_thread_that_made_it(store):

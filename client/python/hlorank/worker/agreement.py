@@ -8,7 +8,7 @@ import os
 import socket
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from threading import get_ident
@@ -116,7 +116,10 @@ class Agreement(Connected):
             HlorankError: if the server is away, and ``on_away`` is ``fail``.
             ArgumentError: if the leader of the group asks for another key.
         """
-        return self.from_leader(key, lambda: self._ask(key))
+        verdict = self.from_leader(key, lambda: self._ask(key))
+        if verdict.state == "claimed":
+            self._claims.setdefault(key, _Claim(get_ident()))
+        return verdict
 
     def _ask(self, key: bytes) -> Verdict:
         end = monotonic() + self._patience
@@ -128,7 +131,7 @@ class Agreement(Connected):
                 return Verdict("decided", answer.decision)
             if answer.state == "claimed":
                 renewal = Renewal(lambda: self._claim(key, renew=True), _CLAIM / 4)
-                self._claims[key] = _Claim(renewal, get_ident())
+                self._claims[key] = _Claim(get_ident(), renewal)
                 return Verdict("claimed")
             sleep(max(answer.retry_after, 0.01))
         return Verdict("away")
@@ -149,15 +152,17 @@ class Agreement(Connected):
         Raises:
             HlorankError: if the server is away, and ``on_away`` is ``fail``.
         """
+        claim = self._claims.pop(key, None)
+        if claim is not None and claim.renewal is not None:
+            claim.renewal.close()
         return self.from_leader(key, lambda: self._propose(key, value, evidence, supersede))
 
     def _propose(
         self, key: bytes, value: bytes | None, evidence: Evidence | None, supersede: int
     ) -> Decision | None:
         if value is None:
-            self.give_back(key)
+            self._return(key)
             return None
-        self._release(key)
         propose = partial(self._client.propose, self._key(key), value, evidence)
         # The server may have kept a value whose answer was lost: asked again, it says which.
         decision = self.answered(lambda: propose(supersede=supersede, timeout=self._timeout))
@@ -168,16 +173,19 @@ class Agreement(Connected):
         if self._group is None:
             return call()
         outcome: list[Any] = [key, None, None]
+        own: Exception | None = None
         if self._group.get_rank() == 0:
             try:
                 outcome[1] = call()
-            except HlorankError as error:  # else the others would wait for ever
-                outcome[2] = error
+            except Exception as error:  # else the others would wait until the group's timeout
+                own = error
+                # Any other one may have no copy.
+                outcome[2] = error if isinstance(error, HlorankError) else HlorankError(repr(error))
         self._group.broadcast_object_list(outcome, src=0)
         if outcome[0] != key:
             raise ArgumentError("the processes of the group do not tune the same in the same order")
         if outcome[2] is not None:
-            raise outcome[2]
+            raise own or outcome[2]
         answer: Answer = outcome[1]
         return answer
 
@@ -204,7 +212,10 @@ class Agreement(Connected):
     @contextmanager
     def giving_back(self) -> Iterator[None]:
         """At the end of a block, lets another process tune what this thread claimed in it, unless
-        it was proposed: tuning may raise, or end without a result."""
+        it was proposed: tuning may raise, or end without a result.
+
+        A process of a group that raises alone takes part in what the others propose first.
+        """
         before = {*self._claims}
         try:
             yield
@@ -214,10 +225,17 @@ class Agreement(Connected):
                     self.give_back(key)
 
     def give_back(self, key: bytes) -> None:
-        """Lets another process tune a claimed key."""
-        if self._release(key):
-            with suppress(HlorankError):  # it expires
-                self._claim(key, give_back=True)
+        """Lets another process tune a claimed key. The others of a group may propose meanwhile."""
+        if key in self._claims:
+            self.propose(key, None)
+
+    def _return(self, key: bytes) -> None:
+        if self._on_away == "default" and self._fallback.is_away:
+            return
+        try:
+            self._claim(key, give_back=True)
+        except HlorankError as error:  # it expires
+            self._fallback.lose(error)
 
     def look(self, key: bytes) -> Decision | None:
         """Returns the decision of a key, and claims nothing."""
@@ -249,12 +267,6 @@ class Agreement(Connected):
             self._key(key), worker=self._worker, ttl=_CLAIM, timeout=self._timeout, **how
         )
 
-    def _release(self, key: bytes) -> bool:
-        claim = self._claims.pop(key, None)
-        if claim is not None:
-            claim.renewal.close()
-        return claim is not None
-
     def _key(self, key: bytes) -> DecisionKey:
         namespace, target = self._names
         return DecisionKey(namespace, key, target)
@@ -262,9 +274,10 @@ class Agreement(Connected):
 
 @dataclass(frozen=True)
 class _Claim:
-    renewal: Renewal
     thread: int
     """The thread that tunes"""
+    renewal: Renewal | None = None
+    """None if the leader of the group renews it"""
 
 
 def worker_name() -> str:

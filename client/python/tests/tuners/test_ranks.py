@@ -21,7 +21,8 @@ from hlorank import Client
 
 RANKS = 8
 NOISE = 0.05
-KEYS = {"triton": 40, "helion": 4}
+KEYS = {"triton": 40, "helion": 4, "inductor": 20}
+PACKAGES = {"inductor": "torch"}
 
 
 def triton_rank(client, keys, draw, group=None):
@@ -76,6 +77,25 @@ def helion_rank(client, keys, draw):
         yield str(kernel.autotune(inputs, count=test_helion.COUNT)), len(measured)
 
 
+def inductor_rank(client, keys, draw):
+    """The same for Inductor, whose keys are sizes of a product."""
+    import test_inductor
+
+    from hlorank.tuners.inductor import Choices
+
+    adapter = Choices(client, "ranks of Inductor", decide=True, on_away="wait")
+    for key in range(keys):
+        kept = adapter.preprocess(test_inductor.choices(64 + 64 * key))
+        # A single choice is taken as it is.
+        measured = kept if len(kept) > 1 else []
+        noise = {each: draw.lognormvariate(0, NOISE) for each in measured}
+        timings = {each: test_inductor.milliseconds(each) * noise[each] for each in measured}
+        if measured:
+            adapter.feedback(timings, "mm", kept[0].input_nodes, kept, dict, {})
+        best = min(kept, key=lambda each: timings.get(each, 0.0))
+        yield best.description, len(measured)
+
+
 def grouped_rank(client, keys, draw):
     """The same for Triton, in a process group that is told what its leader is told."""
     from torch import distributed
@@ -85,11 +105,45 @@ def grouped_rank(client, keys, draw):
     distributed.destroy_process_group()
 
 
+def raising_rank(client, keys, draw):
+    """Likewise, where each rank in turn is the only one whose measurement of a key raises."""
+    import test_triton
+    import triton
+    from torch import distributed
+
+    from hlorank.tuners.triton import Pruner
+
+    distributed.init_process_group("gloo", timeout=timedelta(seconds=60))
+    rank, world = distributed.get_rank(), distributed.get_world_size()
+
+    def bench(call, quantiles):
+        if key % (world + 1) == rank:
+            raise MemoryError(f"rank {rank} has no memory for key {key}")
+        return [1.0] * len(quantiles)
+
+    pruner = Pruner(client, "a group that raises", decide=True, on_away="wait", group=distributed)
+    triton.knobs.autotuning.listener = pruner.listener
+    tuner = pruner(test_triton.autotuner(0, []))
+    tuner.do_bench = bench
+    for key in range(keys):
+        used = "the error"
+        try:
+            tuner[(1,)](test_triton.Array(), 100 + key)
+        except RuntimeError:  # no active driver, for the launch of the best
+            used = str(tuner.best_config)
+        except MemoryError:
+            pass
+        yield used, 1
+    distributed.destroy_process_group()
+
+
 def main(tuner, address, keys, number):
     """Tunes as one rank, and prints what it uses."""
-    rank = {"triton": triton_rank, "helion": helion_rank, "torch": grouped_rank}[tuner]
+    ranks = {"triton": triton_rank, "helion": helion_rank, "inductor": inductor_rank}
+    rank = (ranks | {"torch": grouped_rank, "raising": raising_rank})[tuner]
     # The others of a group need no server.
-    with Client("127.0.0.1:1" if tuner == "torch" and number != "0" else address) as client:
+    is_led = tuner in ("torch", "raising") and number != "0"
+    with Client("127.0.0.1:1" if is_led else address) as client:
         print(json.dumps([*rank(client, int(keys), random.Random(number))]))
 
 
@@ -100,41 +154,59 @@ def start(tuner, address, keys, number, **variables):
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
 
+def found(rank):
+    """What a rank printed: what it uses for each key, and how much of it it measured."""
+    return json.loads(rank.communicate()[0].splitlines()[-1])
+
+
 def alike_and_tuned(ranks):
     """For how many keys all ranks use the same, and how often one was tuned."""
-    found = [json.loads(each.communicate()[0].splitlines()[-1]) for each in ranks]
-    by_key = list(zip(*found, strict=True))
+    by_key = list(zip(*map(found, ranks), strict=True))
     alike = sum(len({used for used, _ in each}) == 1 for each in by_key)
     return alike, sum(measured > 0 for each in by_key for _, measured in each)
 
 
 @pytest.mark.parametrize("tuner", KEYS)
 def test_eight_ranks_use_the_same_configurations_and_each_is_tuned_once(tuner, store):
-    pytest.importorskip(tuner, reason=f"{tuner} is not installed")
+    pytest.importorskip(PACKAGES.get(tuner, tuner), reason=f"{tuner} is not installed")
     keys = int(os.environ.get("HLORANK_KEYS", KEYS[tuner]))
     alike, tunings = alike_and_tuned([start(tuner, store, keys, n) for n in range(RANKS)])
     print(f"{tuner}: {alike} of {keys} keys alike on {RANKS} ranks, {tunings} tunings")
     assert alike == tunings == keys
 
 
-def test_a_process_group_tunes_together_and_its_leader_decides(store):
+def start_group(tuner, address, keys, count):
     for package in ("triton", "torch"):
         pytest.importorskip(package, reason=f"{package} is not installed")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    world = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "3"}
-    ranks = [start("torch", store, 10, n, RANK=str(n), **world) for n in range(3)]
-    alike, tunings = alike_and_tuned(ranks)
-    assert alike == 10 and tunings == 30
+    world = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(count)}
+    return [start(tuner, address, keys, n, RANK=str(n), **world) for n in range(count)]
+
+
+def test_a_process_group_tunes_together_and_its_leader_decides(store):
+    assert alike_and_tuned(start_group("torch", store, 10, 3)) == (10, 30)
     # Once everything is decided, nobody measures.
-    ranks = [start("torch", store, 10, n, RANK=str(n), **world) for n in range(3)]
-    assert alike_and_tuned(ranks) == (10, 0)
+    assert alike_and_tuned(start_group("torch", store, 10, 3)) == (10, 0)
+
+
+def test_a_rank_of_a_group_that_raises_alone_does_not_keep_the_other_one_waiting(store):
+    first, second = (found(rank) for rank in start_group("raising", store, 6, 2))
+    raised = [[used == "the error" for used, _ in each] for each in (first, second)]
+    assert raised == [[True, False, False] * 2, [False, True, False] * 2]
+    # Without the leader's proposal, the default is used.
+    import test_triton
+
+    default = str(test_triton.configs()[0])
+    assert {used for used, _ in second[::3]} == {default}
+    assert first[2::3] == second[2::3]
 
 
 @pytest.mark.skipif("HLORANK_KEYS" not in os.environ, reason="takes minutes: set HLORANK_KEYS=200")
-def test_ranks_agree_although_the_server_is_killed_three_times_and_a_rank_too(tmp_path):
-    pytest.importorskip("triton", reason="triton is not installed")
+@pytest.mark.parametrize("tuner", KEYS)
+def test_ranks_agree_although_the_server_is_killed_three_times_and_a_rank_too(tuner, tmp_path):
+    pytest.importorskip(PACKAGES.get(tuner, tuner), reason=f"{tuner} is not installed")
     keys, flags = int(os.environ["HLORANK_KEYS"]), (f"--models={tmp_path}",)
     flags += (f"--measurements={tmp_path / 'measurements'}",)
     address = "127.0.0.1:0"
@@ -142,24 +214,24 @@ def test_ranks_agree_although_the_server_is_killed_three_times_and_a_rank_too(tm
         with run_process(f"--listen={address}", *flags) as server:
             if kills == 0:
                 address = server.address
-                ranks = [start("triton", address, keys, n) for n in range(RANKS)]
+                ranks = [start(tuner, address, keys, n) for n in range(RANKS)]
             count = 0
             with Client(address) as client:
-                before = len(client.list_decisions("triton").decisions)
+                before = len(client.list_decisions(tuner).decisions)
                 # Until some more keys are decided, or all of them.
                 while count < before + keys // 5 and count < keys:
                     time.sleep(0.05)
-                    count = len(client.list_decisions("triton").decisions)
+                    count = len(client.list_decisions(tuner).decisions)
             if kills == 1:
                 ranks[0].kill()
                 ranks[0].wait()
-                ranks[0] = start("triton", address, keys, 0)
+                ranks[0] = start(tuner, address, keys, 0)
             if kills == 3:
                 alike, tunings = alike_and_tuned(ranks)
             else:
                 server.process.kill()
                 server.process.wait()
-    print(f"killed: {alike} of {keys} keys alike on {RANKS} ranks, {tunings} tunings")
+    print(f"{tuner}, killed: {alike} of {keys} keys alike on {RANKS} ranks, {tunings} tunings")
     assert alike == keys and tunings <= keys + 1
 
 
