@@ -1,12 +1,15 @@
 """Runs every command that a page shows, as a reader would run it."""
 
+import re
+import shlex
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 from replicas import Replica, free_ports
 from snippets import Command, commands, pages, run
-from sources import REPOSITORY, server_program
+from sources import DEPLOY, REPOSITORY, server_program
 
 ELSEWHERE = {
     "docs/bring-your-own-compiler.md": "client/python/tests/test_own_compiler.py runs it",
@@ -107,6 +110,20 @@ def test_the_commands_of_a_page_work_and_print_what_it_says(page, server, tmp_pa
     for command, printed in zip(given, run(given, tmp_path, server.changes, programs), strict=True):
         if not command.text.startswith(tuple(UNSTABLE)):
             assert command.shows(printed), f"{command.text}\nprinted:\n{printed}"
+
+
+def test_lines_that_start_workers_on_a_cluster_have_arguments_that_workers_know():
+    page = (REPOSITORY / "docs/many-machines.md").read_text()
+    block = re.search(r"^```sh\n(.*?)^```", page, re.M | re.S)[1]
+    script = (DEPLOY / "slurm/worker.sbatch").read_text()
+    subprocess.run(["bash", "-n"], input=script + block, text=True, check=True)
+    lines = re.findall(r"hlorank (worker .*) -- \./bench$", script + block, re.M)
+    assert len(lines) == 2
+    for line in lines:
+        command = [server_program().parent / "hlorank", *shlex.split(line), "--help"]
+        subprocess.run(command, check=True, capture_output=True)
+    files = re.findall(r"deploy/\S+", block)
+    assert all((REPOSITORY / each).exists() for each in files)
 
 
 def test_every_reason_is_about_a_command_of_a_page():
