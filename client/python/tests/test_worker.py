@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from heapq import heappop, heappush
 from statistics import fmean
 
+import many_workers
 import numpy as np
 import pytest
 from servers import REPOSITORY, run_empty_server, run_process
@@ -136,6 +137,18 @@ def test_what_was_measured_while_the_server_was_away_is_reported_once_it_is_back
         assert ["the worker waits" in str(each.message) for each in caught] == [True]
         client.close()
     assert len(kept.seconds) == len(measured) == len(SPACE)
+
+
+def test_nothing_is_lost_or_measured_twice_if_a_third_of_the_workers_and_the_server_are_killed(
+    tmp_path,
+):
+    rows = [(tile, flag) for tile in range(12) for flag in range(4)]
+    times = [0.1 + abs(tile - 8) / 10 + flag if tile else np.inf for tile, flag in rows]
+    listed = tmp_path / "listed.npz"
+    np.savez(listed, names=["tile", "flag"], params=rows, seconds=times)
+    found = many_workers.search(str(listed), 6, 32, 0.1, kill=True)
+    assert found.lost == 0 and len(set(found.places)) >= 32
+    assert found.twice <= 2, "what a worker had measured that was killed before it reported it"
 
 
 def test_the_default_is_what_a_worker_has_if_nobody_decides(tmp_path):
