@@ -1,4 +1,4 @@
-"""Tunes product.c for a shape: `python tune.py M N K [MEASUREMENTS]`; `python tune.py export`."""
+"""Tunes matmul.c for a shape: `python tune.py M N K [MEASUREMENTS]`; `python tune.py export`."""
 
 import os
 import subprocess
@@ -27,9 +27,9 @@ def measure(shape, one):
     flags = [one["optimize"], *(["-march=native"] if one["native"] else [])]
     macros = {**shape, **{tile: one[tile] for tile in TILES}}
     flags += [f"-D{name.upper()}={value}" for name, value in macros.items()]
-    if subprocess.run(["gcc", *flags, "product.c", "-o", "product"]).returncode != 0:
+    if subprocess.run(["gcc", *flags, "matmul.c", "-o", "matmul"]).returncode != 0:
         return "compile"
-    ran = subprocess.run(["./product"], capture_output=True, text=True)
+    ran = subprocess.run(["./matmul"], capture_output=True, text=True)
     return float(ran.stdout) if ran.returncode == 0 else "wrong_result"
 
 
