@@ -10,7 +10,7 @@ use hlorank_graph::{
     Configurations, FeatureGraph, FusionBatch, Graph, GraphFile, LAYOUT_VALUES, LayoutBatchBuilder,
     LayoutEntry, Limits, NamedFeatureSet, NodeFeatureBatch, Task, TileBatch, TileConfiguration,
 };
-use hlorank_proto::v1::ConfigBatch;
+use hlorank_proto::v1::{self, ConfigBatch, InstanceFeature, instance_feature};
 use prost::Message as _;
 use serde_json::Value;
 
@@ -175,11 +175,24 @@ fn graphs_of_feature_sets_equal_those_of_every_client() {
 #[test]
 fn spaces_equal_those_of_every_client() {
     for case in cases("spaces") {
-        let text = |field: &str| case[field].as_str().unwrap().to_owned();
-        let limits = Limits::default();
-        let graph = FeatureGraph::new(text("feature_set"), 1, vec![], vec![], &limits).unwrap();
-        let graph = graph.of_instance(text("instance")).unwrap();
-        let graph = graph.described(vec![], list(&case["parameters"])).unwrap();
+        let text = |field: &str| case[field].as_str().unwrap_or_default().to_owned();
+        let features = case["instance"].as_object().into_iter().flatten();
+        let features = features.map(|(name, value)| InstanceFeature {
+            name: name.clone(),
+            value: Some(match value {
+                Value::String(text) => instance_feature::Value::Text(text.clone()),
+                _ => instance_feature::Value::Number(value.as_f64().unwrap()),
+            }),
+        });
+        let message = v1::FeatureGraph {
+            feature_set: text("feature_set"),
+            nodes: 1,
+            config_columns: list(&case["parameters"]),
+            instance: text("instance"),
+            instance_features: features.collect(),
+            ..v1::FeatureGraph::default()
+        };
+        let graph = FeatureGraph::of_message(&message, &Limits::default()).unwrap();
         assert_route(&GraphHandle::feature_graph(&graph), &case);
         let hash = Graph::of_features(graph).hash().to_string();
         assert_eq!(hash, text("hash"), "{case}");

@@ -122,7 +122,10 @@ def space_cases() -> Iterable[tuple[str, Space]]:
     """Flat spaces of parameters, with and without an instance."""
     yield "a space", Space("gemm", {"block_m": [16, 32], "vectorize": [False, True]})
     instance = "1024, carré"
-    yield "an instance of it", Space("gemm", {"block_m": [16], "vectorize": [1]}, instance=instance)
+    parameters = {"block_m": [16], "vectorize": [1]}
+    yield "an instance of it", Space("gemm", parameters, instance=instance)
+    features = {"n": 1024, "k": 0.1, "dtype": "bf16, carré", "transposed": True, "beta": -0.0}
+    yield "an instance with features", Space("gemm", parameters, instance=features)
 
 
 def graph_hash(graph: Graph) -> str:
@@ -139,6 +142,13 @@ def graph_hash(graph: Graph) -> str:
     if sent.instance:
         instance = sent.instance.encode()
         parts += [b"instance", len(instance).to_bytes(8, "little"), instance]
+    if sent.instance_features:
+        parts += [b"instance features", len(sent.instance_features).to_bytes(8, "little")]
+    for each in sent.instance_features:
+        is_text = each.WhichOneof("value") == "text"
+        value = each.text.encode() if is_text else np.float64(each.number).tobytes()
+        parts += [len(each.name).to_bytes(8, "little"), each.name.encode()]
+        parts += [b"text  " if is_text else b"number", len(value).to_bytes(8, "little"), value]
     return blake3(b"".join(parts)).hexdigest()
 
 
