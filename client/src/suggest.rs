@@ -6,9 +6,9 @@ use std::{
 
 use hlorank_graph::{Configurations, Digest, EncodedBatch, LayoutBatch, Limits, Task};
 use hlorank_proto::v1::{
-    self, Adaptation, ConfigBatch, Lease, LeaseRequest, ReuseCounts, SearchState,
-    SuggestConfigsRequest, SuggestConfigsResponse, SuggestionReason, SuggestionSource, Warning,
-    config_batch::Configs,
+    self, Adaptation, ConfigBatch, ConfigSpace, Lease, LeaseRequest, ParameterConfig,
+    ParameterConfigs, ReuseCounts, SearchState, SuggestConfigsRequest, SuggestConfigsResponse,
+    SuggestionReason, SuggestionSource, Warning, config_batch::Configs,
 };
 use prost::bytes::Bytes;
 
@@ -38,6 +38,8 @@ pub struct Suggestions {
     pub suggestions: Vec<Suggestion>,
     /// Their configurations in the same order, if the server combined them.
     pub combinations: Option<LayoutBatch>,
+    /// Their configurations in the same order, if the server drew them from a space.
+    pub configs: Vec<ParameterConfig>,
     /// What the predictions rest on, if measurements were sent.
     pub adaptation: Option<Adaptation>,
     /// The model version that answered. It has no name, and is printed as `no model`, if measurements alone answered.
@@ -63,7 +65,7 @@ pub struct Suggestions {
 /// A configuration to measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Suggestion {
-    /// Number of the configuration among the candidates, or in [`Suggestions::combinations`].
+    /// Number of the configuration among the candidates, or in [`Suggestions::combinations`] or [`Suggestions::configs`].
     pub config: usize,
     /// Why it is suggested; unspecified for a reason that this client does not know.
     pub reason: SuggestionReason,
@@ -101,6 +103,29 @@ impl<'a> SuggestRequest<'a> {
             slots,
             timeout: None,
         }
+    }
+
+    /// Requests one suggestion from a space that is too large to list, of a graph of one node.
+    #[must_use]
+    pub fn of_space(graph: &'a GraphHandle, space: ConfigSpace) -> Self {
+        Self {
+            graph,
+            message: SuggestConfigsRequest {
+                space: Some(space),
+                ..SuggestConfigsRequest::default()
+            },
+            batch_digest: Mutex::default(),
+            candidates: 0,
+            slots: 0,
+            timeout: None,
+        }
+    }
+
+    /// Sets the configurations of the space that are being measured, at most 256. Default: none.
+    #[must_use]
+    pub fn pending_configs(mut self, configs: Vec<ParameterConfig>) -> Self {
+        self.message.pending_configs = Some(ParameterConfigs { configs });
+        self
     }
 
     /// Sets the number of suggestions, at most 64. Default: 1.
@@ -156,7 +181,8 @@ impl<'a> SuggestRequest<'a> {
             since_improvement: self.message.since_improvement,
             seed: self.message.seed,
             source: self.message.source,
-            ..SuggestConfigsRequest::default()
+            space: self.message.space.clone(),
+            pending_configs: self.message.pending_configs.clone(),
         }
     }
 
@@ -202,7 +228,9 @@ impl<'a> SuggestRequest<'a> {
             }
             None => None,
         };
+        let configs = answer.configs.unwrap_or_default().configs;
         let (candidates, pending) = match &combinations {
+            None if self.message.space.is_some() => (configs.len(), &[][..]),
             None => (self.candidates, &self.message.pending[..]),
             // Pending ones are numbers of the batch, and not of the combinations.
             Some(combinations) => (combinations.len(), &[][..]),
@@ -232,6 +260,7 @@ impl<'a> SuggestRequest<'a> {
         Ok(Suggestions {
             suggestions: suggestions.collect(),
             combinations,
+            configs,
             adaptation: answer.adaptation,
             model: model(answer.model, self.graph.needs_model())?,
             graph_hash: graph_hash(&answer.graph_hash)?,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from servers import run_server
 
-from hlorank import ArgumentError, AsyncClient, Client, RefusedError, Space
+from hlorank import ArgumentError, AsyncClient, Client, Lease, RefusedError, Space, Worker
 from hlorank.configurations.described import DescribedConfigs
 from hlorank.wire.messages import ColumnValues, ConfigSpace
 
@@ -211,6 +211,38 @@ def test_memory_does_not_grow_with_the_space(empty):
             return found
 
     assert peak(SPACE) < 1 << 20
+
+
+def test_workers_share_a_space_and_measure_nothing_twice(store):
+    def worker(name):
+        return client.search(SPACE, "described", lease=Lease(name, budget=24))
+
+    with Client(store) as client:
+        first, second, third = map(worker, "abc")
+        given = [first.suggest(3), second.suggest(64)]
+        first.renew()
+        numbers = [SPACE.number(one) for each in given for one in each]
+        assert len(given[1]) == 21 and len({*numbers}) == 24, "what others hold counts"
+        assert third.suggest() == [] and third.state == "all_leased"
+        second.renew(give_back=True)
+        for search, each in ((first, given[0]), (third, third.suggest(21))):
+            for one in each:
+                search.report(one, seconds(one))
+        assert second.suggest() == [] and second.state == "budget_spent"
+    last = Worker(store, SPACE, "described", seconds, budget=26, worker="d")
+    assert last.run() == "budget_spent" and last.measured == 2
+    with Client(store) as client:
+        (kept,) = client.list_measurements("described").graphs
+    assert seconds(last.conclude()) == pytest.approx(min(kept.seconds), rel=1e-3)
+
+
+def test_a_worker_without_its_answer_gets_the_same_again(store):
+    with Client(store) as client:
+        first = client.search(SPACE, "lost", lease=Lease("a")).suggest(2)
+        again = client.search(SPACE, "lost", lease=Lease("a")).suggest(2)
+        other = client.search(SPACE, "lost", lease=Lease("b")).suggest(2)
+    assert again == first
+    assert not {*map(SPACE.number, first)} & {*map(SPACE.number, other)}
 
 
 def test_a_described_space_is_written_with_its_constraints(tmp_path):

@@ -123,6 +123,7 @@ pub(super) fn wanted_leases(
             repeats: 1,
             failure: MeasurementFailure::Crash.into(),
         },
+        is_listed: true,
     })
 }
 

@@ -1,16 +1,13 @@
 //! `SuggestConfigs`: which configurations of a batch to measure next.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use hlorank_graph::{Digest, EncodedBatch, LayoutBatch, Task};
 use hlorank_proto::{
     methods::Scope,
     received::SuggestConfigsRequest,
-    v1::{
-        self, ConfigSpace, Lease, ParameterConfigs, SuggestConfigsResponse, SuggestionReason,
-        SuggestionSource,
-    },
+    v1::{self, ConfigSpace, Lease, SuggestConfigsResponse, SuggestionReason, SuggestionSource},
 };
 
 use super::{
@@ -27,8 +24,8 @@ use crate::{
     errors::ServiceError,
     queries::Query,
     suggestions::{
-        CombinedPart, DrawnSpace, SearchState, SpaceError, SuggestedConfig, Suggestions, suggest,
-        suggest_drawn, suggest_leased,
+        CombinedPart, Decided, DrawnBatch, DrawnSpace, SearchState, SpaceError, SuggestedConfig,
+        Suggestions, suggest_from, suggest_leased,
     },
 };
 
@@ -38,6 +35,14 @@ const MAX_COUNT: u32 = 64;
 /// Maximum number of configurations that are being measured.
 const MAX_PENDING: usize = 256;
 
+/// What suggestions are chosen from.
+enum Choices {
+    /// A batch, which is still encoded, and its digest.
+    Batch(EncodedBatch, Digest),
+    /// A space that is too large to list.
+    Space(ConfigSpace),
+}
+
 impl CostModel {
     pub(super) async fn suggest(
         &self,
@@ -45,15 +50,30 @@ impl CostModel {
         call: Call,
     ) -> Result<SuggestConfigsResponse, ServiceError> {
         let started = Instant::now();
-        if let Some(space) = request.space.take() {
-            return self.suggest_of_space(space, request, call, started).await;
-        }
-        let (batch, digest) = self
-            .sent_batch(request.batch.take(), &request.batch_digest)
-            .await?;
-        let wanted = wanted_suggestions(&request, batch.count())?;
         let source = read_source(request.source)?;
-        let task = Some(batch.task());
+        let choices = if let Some(space) = request.space.take() {
+            let is_alone = request.batch.is_none() && request.batch_digest.is_empty();
+            if !is_alone || source.is_some() {
+                let why = "a space takes the place of batch and batch_digest, with source BATCH";
+                return Err(CallError::from(SpaceError::Unsupported { why }).into());
+            }
+            Choices::Space(space)
+        } else {
+            let sent = request.batch.take();
+            let (batch, digest) = self.sent_batch(sent, &request.batch_digest).await?;
+            Choices::Batch(batch, digest)
+        };
+        let (task, count) = match &choices {
+            Choices::Batch(batch, _) => (batch.task(), batch.count()),
+            Choices::Space(_) => (Task::FeatureSet, 0),
+        };
+        let mut wanted = wanted_suggestions(&request, count)?;
+        let pending = request.pending_configs.unwrap_or_default().configs;
+        if pending.len() > MAX_PENDING {
+            let found = format!("{} long", pending.len());
+            let expected = format!("at most {MAX_PENDING} configurations");
+            return Err(ServiceError::invalid("pending_configs", found, expected));
+        }
         let mut leases = None;
         if let Some(lease) = request.lease.take() {
             self.leases.store()?;
@@ -73,59 +93,49 @@ impl CostModel {
             leases = Some(wanted_leases(lease, adapt.target.clone())?);
         }
         let query = self
-            .open(request.graph, request.model, request.adapt, task, call)
+            .open(
+                request.graph,
+                request.model,
+                request.adapt,
+                Some(task),
+                call,
+            )
             .await?;
+        let (batch, drawn, digest) = match choices {
+            Choices::Batch(batch, digest) => {
+                let batch = Arc::new(query.read(batch).await?);
+                (batch, None, Some(digest))
+            }
+            Choices::Space(space) => {
+                let space = DrawnSpace::read(space, &query)?;
+                let drawn = DrawnBatch::draw(&query, space, &pending, &mut wanted).await?;
+                (Arc::clone(&drawn.batch), Some(drawn), None)
+            }
+        };
         let Some(mut leases) = leases else {
-            let chosen = suggest(&query, batch, wanted, source).await?;
-            return Ok(answer(&query, Some(&digest), Some(&chosen), started));
+            let decided = Decided::default();
+            let mut chosen = suggest_from(&query, &batch, wanted, source, decided).await?;
+            let configs = drawn.map(|drawn| drawn.named(&mut chosen.suggested));
+            let answer = answer(&query, digest.as_ref(), Some(&chosen), started);
+            return Ok(SuggestConfigsResponse { configs, ..answer });
         };
         leases.key.subject.graph = query.found.graph.hash;
-        let given = suggest_leased(&query, batch, wanted, &leases, &self.leases).await?;
+        leases.is_listed = drawn.is_none();
+        let mut given = suggest_leased(&query, &batch, wanted, &leases, &self.leases).await?;
         let (subject, graph) = (&leases.key.subject, &query.found.graph.whole);
         let count = given.leases.len();
         self.stored
             .searches
             .lease(subject, graph, &leases.worker, count);
-        let mut answer = answer(&query, Some(&digest), given.chosen.as_ref(), started);
+        let configs = drawn.zip(given.chosen.as_mut());
+        let configs = configs.map(|(drawn, chosen)| drawn.named(&mut chosen.suggested));
+        let mut answer = answer(&query, digest.as_ref(), given.chosen.as_ref(), started);
+        answer.configs = configs;
         answer.leases = given.leases.iter().map(Lease::from).collect();
         if let SearchState::AllLeased(retry) = given.state {
             answer.retry_after = prost_types::Duration::try_from(retry).ok();
         }
         answer.set_state(given.state.into());
-        Ok(answer)
-    }
-
-    /// Suggests configurations of a space that is too large to list.
-    async fn suggest_of_space(
-        &self,
-        space: ConfigSpace,
-        request: SuggestConfigsRequest,
-        call: Call,
-        started: Instant,
-    ) -> Result<SuggestConfigsResponse, ServiceError> {
-        let wanted = wanted_suggestions(&request, 0)?;
-        let is_alone = request.batch.is_none()
-            && request.batch_digest.is_empty()
-            && request.lease.is_none()
-            && read_source(request.source)?.is_none();
-        if !is_alone {
-            let why = "a space takes the place of batch and batch_digest, without lease and with source BATCH";
-            return Err(CallError::from(SpaceError::Unsupported { why }).into());
-        }
-        let pending = request.pending_configs.unwrap_or_default().configs;
-        if pending.len() > MAX_PENDING {
-            let found = format!("{} long", pending.len());
-            let expected = format!("at most {MAX_PENDING} configurations");
-            return Err(ServiceError::invalid("pending_configs", found, expected));
-        }
-        let task = Some(Task::FeatureSet);
-        let query = self
-            .open(request.graph, request.model, request.adapt, task, call)
-            .await?;
-        let space = DrawnSpace::read(space, &query)?;
-        let (chosen, configs) = suggest_drawn(&query, space, &pending, wanted).await?;
-        let mut answer = answer(&query, None, Some(&chosen), started);
-        answer.configs = Some(ParameterConfigs { configs });
         Ok(answer)
     }
 

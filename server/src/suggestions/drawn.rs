@@ -4,9 +4,9 @@
 use std::{collections::HashSet, sync::Arc};
 
 use hlorank_graph::{Configurations, Limits, NodeFeatureBatch, pace};
-use hlorank_proto::v1::{ConfigSpace, ParameterConfig};
+use hlorank_proto::v1::{ConfigSpace, ParameterConfig, ParameterConfigs};
 
-use super::suggest::{Decided, Suggestions, suggest_from};
+use super::suggest::SuggestedConfig;
 use crate::{
     adaptation::SuggestionRequest,
     call::CallError,
@@ -272,77 +272,92 @@ impl Constraint {
     }
 }
 
-/// Chooses configurations of a space to measure next, and returns them in the order of the suggestions.
-pub(crate) async fn suggest_drawn(
-    query: &Query,
-    space: DrawnSpace,
-    pending: &[ParameterConfig],
-    mut wanted: SuggestionRequest,
-) -> Result<(Suggestions, Vec<ParameterConfig>), CallError> {
-    let space = Arc::new(space);
-    let rows = MEASURED + pending.len() + ROUNDS * DRAWN;
-    query
-        .call
-        .place
-        .hold(rows * (CONFIG_BYTES + VALUE_BYTES * space.width()))?;
-    let evaluator = query.evaluator();
-    let pool = Arc::clone(evaluator.engine.pool());
-    let mut known = HashSet::new();
-    let mut all = Vec::new();
-    let lesson = query.lesson.as_ref();
-    let measured = lesson.map_or_else(Arc::default, |lesson| Arc::clone(&lesson.points));
-    let pending_places = pending
-        .iter()
-        .filter_map(|config| space.places(&config.values));
-    let pending_places: Vec<Places> = pending_places.collect();
-    let measured = measured.iter().take(MEASURED);
-    let measured = measured.filter_map(|point| space.places(&point.row()));
-    for places in pending_places.iter().cloned().chain(measured) {
-        if known.insert(places.clone()) {
-            all.push(places);
+/// Configurations of a space to choose from, those that were measured or are pending among them.
+pub(crate) struct DrawnBatch {
+    pub(crate) batch: Arc<ReadBatch>,
+    space: Arc<DrawnSpace>,
+    all: Vec<Places>,
+}
+
+impl DrawnBatch {
+    /// Draws configurations, and numbers those that are pending.
+    pub(crate) async fn draw(
+        query: &Query,
+        space: DrawnSpace,
+        pending: &[ParameterConfig],
+        wanted: &mut SuggestionRequest,
+    ) -> Result<Self, CallError> {
+        let space = Arc::new(space);
+        let rows = MEASURED + pending.len() + ROUNDS * DRAWN;
+        query
+            .call
+            .place
+            .hold(rows * (CONFIG_BYTES + VALUE_BYTES * space.width()))?;
+        let evaluator = query.evaluator();
+        let pool = Arc::clone(evaluator.engine.pool());
+        let mut known = HashSet::new();
+        let mut all = Vec::new();
+        let lesson = query.lesson.as_ref();
+        let measured = lesson.map_or_else(Arc::default, |lesson| Arc::clone(&lesson.points));
+        let pending_places = pending
+            .iter()
+            .filter_map(|config| space.places(&config.values));
+        let pending_places: Vec<Places> = pending_places.collect();
+        let measured = measured.iter().take(MEASURED);
+        let measured = measured.filter_map(|point| space.places(&point.row()));
+        for places in pending_places.iter().cloned().chain(measured) {
+            if known.insert(places.clone()) {
+                all.push(places);
+            }
         }
-    }
-    let is_pending: HashSet<&Places> = pending_places.iter().collect();
-    let pending_number = |(number, places)| is_pending.contains(places).then_some(number);
-    wanted.pending = all.iter().enumerate().filter_map(pending_number).collect();
-    let mut from = Vec::new();
-    for round in 0..ROUNDS {
-        let seed = mix(wanted.seed ^ mix(u64::from(wanted.since_improvement) << 8 | round as u64));
-        let drawing = Arc::clone(&space);
-        let draw = move |_| (drawing.draw(&from, &mut known, seed), known);
-        let (drawn, still_known) = pool.run(Class::Bulk, draw).await?.value;
-        known = still_known;
-        all.extend(drawn);
-        if all.is_empty() {
-            return Err(SpaceError::Empty.into());
+        let is_pending: HashSet<&Places> = pending_places.iter().collect();
+        let pending_number = |(number, places)| is_pending.contains(places).then_some(number);
+        wanted.pending = all.iter().enumerate().filter_map(pending_number).collect();
+        let mut from = Vec::new();
+        for round in 0..ROUNDS {
+            let seed =
+                mix(wanted.seed ^ mix(u64::from(wanted.since_improvement) << 8 | round as u64));
+            let drawing = Arc::clone(&space);
+            let draw = move |_| (drawing.draw(&from, &mut known, seed), known);
+            let (drawn, still_known) = pool.run(Class::Bulk, draw).await?.value;
+            known = still_known;
+            all.extend(drawn);
+            if all.is_empty() {
+                return Err(SpaceError::Empty.into());
+            }
+            if round + 1 == ROUNDS {
+                break;
+            }
+            let batch = Arc::new(space.batch(&all)?);
+            let terms = query.terms(Class::Bulk, round > 0);
+            let (_, predicted) = evaluator.predict(batch, terms).await?;
+            let best = rank(&predicted.log_seconds, CHANGED).into_iter();
+            from = best.map(|number| all[number as usize].clone()).collect();
         }
-        if round + 1 == ROUNDS {
-            break;
-        }
-        let batch = Arc::new(space.batch(&all)?);
-        let terms = query.terms(Class::Bulk, round > 0);
-        let (_, predicted) = evaluator.predict(batch, terms).await?;
-        let best = rank(&predicted.log_seconds, CHANGED).into_iter();
-        from = best.map(|number| all[number as usize].clone()).collect();
-    }
-    let batch = ReadBatch {
-        class: Class::Bulk,
-        configurations: Arc::new(space.batch(&all)?),
-        seen: SeenList::default(),
-    };
-    let mut chosen = suggest_from(query, &batch, wanted, None, Decided::default()).await?;
-    let mut configs = Vec::new();
-    for (number, each) in chosen.suggested.iter_mut().enumerate() {
-        let places = &all[each.suggestion.config];
-        let columns = space.columns.iter().zip(places);
-        configs.push(ParameterConfig {
-            values: columns
-                .map(|(column, &place)| column[usize::from(place)])
-                .collect(),
+        let batch = Arc::new(ReadBatch {
+            class: Class::Bulk,
+            configurations: Arc::new(space.batch(&all)?),
+            seen: SeenList::default(),
         });
-        each.suggestion.config = number;
+        Ok(Self { batch, space, all })
     }
-    Ok((chosen, configs))
+
+    /// Returns suggested configurations in their order, and numbers the suggestions by it.
+    pub(crate) fn named(&self, suggested: &mut [SuggestedConfig]) -> ParameterConfigs {
+        let named = suggested.iter_mut().enumerate().map(|(number, each)| {
+            let places = &self.all[each.suggestion.config];
+            let columns = self.space.columns.iter().zip(places);
+            each.suggestion.config = number;
+            ParameterConfig {
+                values: columns
+                    .map(|(column, &place)| column[usize::from(place)])
+                    .collect(),
+            }
+        });
+        ParameterConfigs {
+            configs: named.collect(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use hlorank_graph::{Configurations, Digest, EncodedBatch, pace};
+use hlorank_graph::{Configurations, Digest, pace};
 
 use super::suggest::{Decided, Suggestions, suggest_from};
 use crate::{
@@ -25,6 +25,8 @@ pub(crate) struct WantedLeases {
     pub(crate) budget: LeaseBudget,
     /// What came of a configuration that took its workers with it.
     pub(crate) crash: Outcome,
+    /// Whether the batch lists all configurations of the search, so that others are not counted; it does not if it was drawn.
+    pub(crate) is_listed: bool,
 }
 
 /// After how much measuring a search ends.
@@ -66,7 +68,7 @@ const RETRY: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1)
 /// Returns the worker's own live leases, and then leases others of the batch that nobody has and that were not measured.
 pub(crate) async fn suggest_leased(
     query: &Query,
-    batch: EncodedBatch,
+    batch: &ReadBatch,
     asked: SuggestionRequest,
     wanted: &WantedLeases,
     leases: &Leases,
@@ -76,13 +78,12 @@ pub(crate) async fn suggest_leased(
     if decision.is_some() {
         return Ok(LeasedSuggestions::none(SearchState::Decided));
     }
-    let batch = query.read(batch).await?;
-    let places = places(query, &batch).await?;
+    let places = places(query, batch).await?;
     let _turn = leases.turn(&wanted.key).await;
     for _ in 0..TRIES {
         let view = leases.view(&wanted.key, &wanted.worker).await?;
         let mut measured = leases.measured(&wanted.key).await?;
-        record_crashes(query, &batch, &places, &view, wanted, leases, &mut measured).await?;
+        record_crashes(query, batch, &places, &view, wanted, leases, &mut measured).await?;
         let turn = LeasingTurn::new(&places, view, &measured, &asked, wanted, leases)?;
         if let Some(state) = turn.nothing {
             return Ok(LeasedSuggestions::none(state));
@@ -97,7 +98,7 @@ pub(crate) async fn suggest_leased(
             pending: turn.pending,
             ..asked.clone()
         };
-        let mut chosen = suggest_from(query, &batch, request, None, decided).await?;
+        let mut chosen = suggest_from(query, batch, request, None, decided).await?;
         let fresh = chosen.suggested.split_off(first);
         let mut granted: Vec<GrantedLease> = turn.own.into_iter().map(|(_, lease)| lease).collect();
         let configs = fresh.iter().map(|each| each.suggestion.config);
@@ -217,7 +218,10 @@ impl LeasingTurn {
         let place = |config: &Digest| places.get(config).copied();
         let is_free = |config: &Digest| !measured.contains(config);
         let numbers: Vec<usize> = measured.iter().filter_map(place).collect();
+        let counts = |config: &&Digest| !wanted.is_listed || places.contains_key(*config);
+        let spent = measured.iter().filter(counts).count();
         let others = view.others.iter().filter(|config| is_free(config));
+        let taken_by_others = others.clone().filter(counts).count();
         let others: Vec<usize> = others.filter_map(place).collect();
         let own = view.own.into_iter().filter(|lease| is_free(&lease.config));
         let own = own.filter_map(|lease| Some((place(&lease.config)?, lease)));
@@ -228,7 +232,7 @@ impl LeasingTurn {
         pending.extend(&asked.pending);
         let free = places.len() - numbers.len().min(places.len());
         let free = free.saturating_sub(taken);
-        let in_budget = measurements.saturating_sub(numbers.len() + taken);
+        let in_budget = measurements.saturating_sub(spent + taken_by_others + own.len());
         let grace = leases.grace(Duration::from_millis(wanted.worker.ttl))?;
         own.truncate(asked.count);
         let mut fresh = (asked.count - own.len()).min(free).min(in_budget);
@@ -244,7 +248,7 @@ impl LeasingTurn {
             SearchState::Exhausted
         };
         let nothing = (own.is_empty() && fresh == 0).then(|| {
-            if view.runs_for >= time || numbers.len() >= measurements {
+            if view.runs_for >= time || spent >= measurements {
                 SearchState::BudgetSpent
             } else if numbers.len() >= places.len() {
                 SearchState::Exhausted

@@ -7,7 +7,7 @@ mod search;
 mod space;
 mod suggest;
 
-pub(crate) use drawn::{DrawnSpace, SpaceError, suggest_drawn};
+pub(crate) use drawn::{DrawnBatch, DrawnSpace, SpaceError};
 pub(crate) use leased::{LeaseBudget, SearchState, WantedLeases, suggest_leased};
 pub(crate) use space::CombinedPart;
-pub(crate) use suggest::{SuggestedConfig, Suggestions, suggest};
+pub(crate) use suggest::{Decided, SuggestedConfig, Suggestions, suggest_from};

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::Arc, time::Instant};
 
-use hlorank_graph::{Configurations, EncodedBatch, LayoutBatch, SegmentedGraph, pace};
+use hlorank_graph::{Configurations, LayoutBatch, SegmentedGraph, pace};
 
 use super::{
     CombinedPart,
@@ -29,28 +29,17 @@ pub(crate) struct Suggestions {
     pub(crate) combinations: Option<LayoutBatch>,
 }
 
-/// Chooses which configurations of a batch to measure next, or which combinations of them.
-pub(crate) async fn suggest(
-    query: &Query,
-    batch: EncodedBatch,
-    wanted: SuggestionRequest,
-    combined: Option<CombinedPart>,
-) -> Result<Suggestions, CallError> {
-    let batch = query.read(batch).await?;
-    suggest_from(query, &batch, wanted, combined, Decided::default()).await
-}
-
 /// What is decided of some configurations before others are chosen.
 #[derive(Clone, Default)]
-pub(super) struct Decided {
+pub(crate) struct Decided {
     /// These are suggested, before all others.
     pub(super) first: Vec<usize>,
     /// These are not suggested.
     pub(super) left_out: Vec<usize>,
 }
 
-/// The same for a batch that was read.
-pub(super) async fn suggest_from(
+/// Chooses which configurations of a batch to measure next, or which combinations of them.
+pub(crate) async fn suggest_from(
     query: &Query,
     batch: &ReadBatch,
     mut wanted: SuggestionRequest,

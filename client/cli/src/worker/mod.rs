@@ -25,7 +25,10 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use self::{command::MeasuringCommand, space::WorkerSpace};
+use self::{
+    command::MeasuringCommand,
+    space::{GivenConfiguration, WorkerSpace},
+};
 use crate::{
     error::CommandError,
     output::{Format, counted},
@@ -153,12 +156,12 @@ impl Worker {
         let host = host.nodename().to_string_lossy().into_owned();
         let count = self.budget.map_or(0, |budget| budget.measurements as usize);
         let count = Some(count).filter(|count| *count > 0);
-        let all = space.configurations.len();
         let mut stop = StopSignals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
         };
-        let progress = Progress::over_configurations(count.map_or(all, |count| count.min(all)));
+        let counts = count.into_iter().chain(space.count());
+        let progress = Progress::over_configurations(counts.min().unwrap_or_default());
         let client = stop
             .unless_stopped(self.connect(&progress))
             .await
@@ -219,7 +222,8 @@ impl Measuring<'_> {
     /// Measures until the search ends.
     async fn run(&mut self) -> Result<(), CommandError> {
         let space = Arc::clone(&self.space);
-        let request = SuggestRequest::new(&space.graph, &space.configurations)
+        let request = space
+            .request()
             .adapt(Some(&Adapt::new(&self.worker.target).use_stored()))
             .lease(LeaseRequest {
                 worker: self.name.clone(),
@@ -246,12 +250,13 @@ impl Measuring<'_> {
                     continue;
                 }
                 _ => {
-                    let config = given.suggestions.first().map(|each| each.config);
+                    let first = given.suggestions.first();
+                    let first = first.and_then(|each| space.given(each.config, &given.configs));
                     let lease = given.leases.into_iter().next();
-                    let Some((config, lease)) = config.zip(lease) else {
+                    let Some((first, lease)) = first.zip(lease) else {
                         continue;
                     };
-                    self.measure(config, lease, &given.graph_hash.0).await?;
+                    self.measure(&first, lease, &given.graph_hash.0).await?;
                     continue;
                 }
             };
@@ -284,7 +289,7 @@ impl Measuring<'_> {
     /// Measures a configuration, and reports what came of it.
     async fn measure(
         &mut self,
-        config: usize,
+        given: &GivenConfiguration,
         lease: Lease,
         graph_hash: &[u8],
     ) -> Result<(), CommandError> {
@@ -299,8 +304,7 @@ impl Measuring<'_> {
             give_back: false,
         };
         let renewing = self.renew(renewal.clone());
-        let configuration = self.space.configuration(config).to_string();
-        let running = MeasuringCommand::start(&self.worker.command, &configuration);
+        let running = MeasuringCommand::start(&self.worker.command, &given.json);
         let measured = match running {
             Ok(running) => {
                 let outcome = running.outcome(self.worker.time_limit);
@@ -323,10 +327,10 @@ impl Measuring<'_> {
                 return Err(error);
             }
         };
-        let reported = self.keep(config, lease, outcome).await;
+        let reported = self.keep(given, lease, outcome).await;
         renewing.abort();
         reported?;
-        self.count(&configuration, outcome);
+        self.count(&given.json, outcome);
         Ok(())
     }
 
@@ -347,12 +351,11 @@ impl Measuring<'_> {
     /// Reports a measurement, once the server answers.
     async fn keep(
         &mut self,
-        config: usize,
+        given: &GivenConfiguration,
         lease: Lease,
         outcome: MeasuredOutcome,
     ) -> Result<(), CommandError> {
-        let configurations = self.space.configurations.select(&[config]);
-        let adapt = Adapt::new(&self.worker.target).measured(&configurations, &[outcome]);
+        let adapt = Adapt::new(&self.worker.target).measured(&given.batch, &[outcome]);
         let details = ReportDetails {
             machine: self.machine.clone(),
             leases: vec![lease.id],

@@ -167,3 +167,49 @@ async fn what_a_command_prints_is_checked_and_a_slow_one_is_killed() {
     assert_eq!(code, Some(2), "{text}");
     says!(text, "configuration 0: 2 is no value of `a`");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_workers_measure_a_space_that_nobody_can_list() {
+    let names: Vec<String> = (0..10).map(|number| format!("p{number}")).collect();
+    let values: Vec<u32> = (1..=64).collect();
+    let parameters: serde_json::Map<_, _> = names
+        .iter()
+        .map(|name| (name.clone(), serde_json::json!(values)))
+        .collect();
+    let space = serde_json::json!({
+        "name": "options",
+        "parameters": parameters,
+        "constraints": [{"factors": ["p0", "p1"], "most": 256}],
+    });
+    let (server, command_line, folder) = start(&space.to_string()).await;
+    let measured = folder.path().join("measured");
+    let script = format!(
+        "read line; echo \"$line\" >> {}; echo 0.002",
+        measured.display()
+    );
+    let budget = ["worker", "--space=space.json", TARGET, "--budget=6"];
+    let script = [&budget[..], &["--", "sh", "-c", &script]].concat();
+    let workers = [0, 1].map(|_| {
+        let mut worker = command_line.command(&script);
+        worker.stdout(Stdio::piped()).stderr(Stdio::piped());
+        worker.spawn().unwrap()
+    });
+    for worker in workers {
+        let (code, text) = finish(worker);
+        assert_eq!(code, Some(0), "{text}");
+        says!(text, "the budget is spent");
+    }
+    let lines = std::fs::read_to_string(&measured).unwrap();
+    let lines: std::collections::BTreeSet<&str> = lines.lines().collect();
+    assert_eq!(lines.len(), 6, "{lines:?}");
+    for line in lines {
+        let one: serde_json::Value = serde_json::from_str(line).unwrap();
+        let [first, second] = ["p0", "p1"].map(|name| one[name].as_u64().unwrap());
+        assert!(first * second <= 256, "{line}");
+    }
+    let client = server.client().await;
+    let page = client.list_measurements(MeasurementsOf::All, &[]).await;
+    let graphs = page.unwrap().graphs;
+    let times: usize = graphs.iter().map(|graph| graph.seconds.len()).sum();
+    assert_eq!(times, 6);
+}

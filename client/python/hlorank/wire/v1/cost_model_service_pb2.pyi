@@ -460,14 +460,16 @@ class SuggestConfigsRequest(_message.Message):
 
     @_builtins.property
     def space(self) -> _configuration_pb2.ConfigSpace:
-        """The configurations to choose from, in place of `batch`, if they are too many to list. Only for a graph of one node, without `lease`
-        and `pending`, and with `source` BATCH. The server scores at most 8,192 of them: what `adapt` contains, random ones, and changes of
+        """The configurations to choose from, in place of `batch`, if they are too many to list. Only for a graph of one node, without
+        `pending`, and with `source` BATCH. The server scores at most 8,192 of them: what `adapt` contains, random ones, and changes of
         those with the lowest predicted times. If it finds none that fulfils the constraints, it refuses the call with reason SPACE_EMPTY.
         """
 
     @_builtins.property
     def pending_configs(self) -> _configuration_pb2.ParameterConfigs:
-        """Configurations of `space` that are being measured: at most 256. They are not suggested, as `pending` of a batch."""
+        """Configurations of `space` that are being measured: at most 256. They are not suggested, as `pending` of a batch, but those that
+        the worker of `lease` holds, which the server knows by digest alone.
+        """
 
     def __init__(
         self,

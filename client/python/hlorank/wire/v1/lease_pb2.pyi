@@ -146,8 +146,8 @@ class Budget(_message.Message):
     MEASUREMENTS_FIELD_NUMBER: _builtins.int
     TIME_FIELD_NUMBER: _builtins.int
     measurements: _builtins.int
-    """Number of configurations of the batch that are measured or failed, whoever measured them; 0 (the default) for any. Nothing is
-    leased beyond it, but a lease that expires or is given back is replaced.
+    """Number of configurations of the batch that are measured or failed, whoever measured them, or of the graph if the request has a
+    `space`; 0 (the default) for any. Nothing is leased beyond it, but a lease that expires or is given back is replaced.
     """
     @_builtins.property
     def time(self) -> _duration_pb2.Duration:
