@@ -108,13 +108,33 @@ class OptionSpace:
         return np.where(is_changed, drawn, candidates).astype(np.int16)
 
     def _drawn(self, random: np.random.Generator, shape: tuple[int, int]) -> Candidates:
+        """Draws for each option a value that is not the default, if there is one."""
         columns = np.arange(len(self.places))
-        drawn: Candidates = self._table[columns, random.integers(0, self._counts, shape)]
+        least = np.minimum(1, self._counts - 1)
+        drawn: Candidates = self._table[columns, random.integers(least, self._counts, shape)]
         return drawn
 
 
 class _Screening(Genetic):
-    _DRAWN = 1.0
+    """A genetic search that begins with a design in which every value occurs, and most several
+    times, since one option alone makes most of a gain."""
+
+    _ROWS = 10
+    _CHANGED = 4
+    """How often an option is not the default: as many values as one has."""
+
+    def ask(self) -> Candidates:
+        """Returns the design, the same one in every round, and then generations."""
+        if not self._is_first:
+            return super().ask()
+        self._is_first = False
+        random = np.random.default_rng(0)
+        rows = np.zeros((self._ROWS, len(self._space.default)), np.int16)
+        for column, (_, *places) in enumerate(self._space.places):
+            chosen = random.permutation(self._ROWS)[: self._CHANGED]
+            if places:
+                rows[chosen, column] = np.resize(places, self._CHANGED)
+        return np.concatenate([rows, self._space.random(self._random, self._batch)])
 
 
 class OptionProblem(Problem):
@@ -184,7 +204,7 @@ class OptionProblem(Problem):
     def strategy(
         self, settings: Settings, random: np.random.Generator, batch: int, steps: int, start: list
     ) -> Genetic:
-        """Returns a new genetic search, which begins with random candidates."""
+        """Returns a new genetic search, which begins with a design."""
         return _Screening(self.space, random, batch, np.unique(np.array(start), axis=0))
 
 
