@@ -30,6 +30,11 @@ fn configurations_keep_their_promises() {
 }
 
 #[test]
+fn decision_values_keep_their_promises() {
+    replay(&targets::DECISION_VALUE);
+}
+
+#[test]
 fn manifest_keeps_its_promises() {
     replay(&targets::MANIFEST);
 }

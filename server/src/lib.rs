@@ -49,5 +49,6 @@ mod suggestions;
 pub mod telemetry;
 pub mod translations;
 
+pub use handlers::check_decision_value;
 pub use serve::{RunningServer, start};
 pub use start_error::StartError;

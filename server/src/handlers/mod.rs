@@ -20,6 +20,7 @@ mod rank_configs_stream;
 mod request;
 mod suggest_configs;
 
+pub use decision_value::check_decision_value;
 pub(crate) use model_admin::ModelAdmin;
 pub(crate) use models::Models;
 pub(crate) use request::CostModel;
