@@ -3,13 +3,16 @@
 
 use std::{
     sync::LazyLock,
-    time::{Duration, Instant, SystemTime, SystemTimeError},
+    time::{Duration, SystemTime, SystemTimeError},
 };
+
+use tokio::time::Instant;
 
 /// When the steady clock began.
 static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Returns the time since the first call, which no change of the wall clock affects.
+/// Returns the time since the first call, which no change of the wall clock affects. It is that of the async runtime, which a test
+/// can pause.
 pub(crate) fn steady() -> Duration {
     BEGAN.elapsed()
 }

@@ -238,20 +238,13 @@ impl Supersede {
             }),
             supersede: self.generation,
         };
-        let request = DecideRequest {
-            key: Some(DecisionKey {
-                namespace: self.subject.namespace,
-                key: self.subject.key.0.into(),
-                target: self.subject.target,
-            }),
-            step: Some(Step::Propose(proposal)),
-            ..DecideRequest::default()
+        let key = DecisionKey {
+            namespace: self.subject.namespace,
+            key: self.subject.key.0.into(),
+            target: self.subject.target,
         };
-        let decided = self.server.connect().await?.decide(&request).await?;
-        let decisions = match decided.outcome {
-            Some(Outcome::Decided(decision)) => vec![DecisionReport::new(decision)],
-            _ => Vec::new(),
-        };
+        let decision = propose(&self.server.connect().await?, key, proposal).await?;
+        let decisions = vec![DecisionReport::new(decision)];
         Ok(format.print(&DecisionsReport {
             decisions,
             with_values: true,
@@ -288,6 +281,23 @@ impl Chosen {
             after_snapshot: self.after,
             ..ListDecisionsRequest::default()
         }
+    }
+}
+
+/// Proposes a value, and returns the decision.
+pub(crate) async fn propose(
+    client: &Client,
+    key: DecisionKey,
+    proposal: Proposal,
+) -> Result<Decision, CommandError> {
+    let request = DecideRequest {
+        key: Some(key),
+        step: Some(Step::Propose(proposal)),
+        ..DecideRequest::default()
+    };
+    match client.decide(&request).await?.outcome {
+        Some(Outcome::Decided(decision)) => Ok(decision),
+        _ => Ok(Decision::default()),
     }
 }
 

@@ -21,16 +21,13 @@ use std::{
 use clap::{Args, Subcommand};
 use hlorank_client::{
     Client,
-    v1::{
-        DecideRequest, DecisionKey, ListDecisionsRequest, Proposal, decide_request::Step,
-        decide_response::Outcome,
-    },
+    v1::{DecisionKey, ListDecisionsRequest, Proposal},
 };
 use prost::{Message as _, bytes::Bytes};
 use serde::Serialize;
 
 use crate::{
-    decisions::listed,
+    decisions::{listed, propose},
     error::CommandError,
     output::{Format, counted, grouped},
     server::Server,
@@ -144,9 +141,22 @@ impl CacheJob {
             let value = Bytes::from(value);
             if entry(key, &value).is_none() {
                 report.unreadable += 1;
-            } else if let Some(decided) = decided.get(key) {
+                continue;
+            }
+            if let Some(decided) = decided.get(key) {
                 report.add_known(*decided == value);
-            } else if self.propose(&client, key, value.clone()).await? == value {
+                continue;
+            }
+            let key = DecisionKey {
+                namespace: NAMESPACE.to_owned(),
+                key: key.to_vec().into(),
+                target: self.target.clone(),
+            };
+            let proposal = Proposal {
+                value: value.clone(),
+                ..Proposal::default()
+            };
+            if propose(&client, key, proposal).await?.value == value {
                 report.new += 1;
             } else {
                 report.different += 1;
@@ -165,31 +175,6 @@ impl CacheJob {
         let decisions = listed(client, request).await?.into_iter();
         let pairs = decisions.map(|each| (each.key.unwrap_or_default().key, each.value));
         Ok(pairs.collect())
-    }
-
-    /// Proposes a value, and returns the decided one.
-    async fn propose(
-        &self,
-        client: &Client,
-        key: &[u8],
-        value: Bytes,
-    ) -> Result<Bytes, CommandError> {
-        let request = DecideRequest {
-            key: Some(DecisionKey {
-                namespace: NAMESPACE.to_owned(),
-                key: key.to_vec().into(),
-                target: self.target.clone(),
-            }),
-            step: Some(Step::Propose(Proposal {
-                value,
-                ..Proposal::default()
-            })),
-            ..DecideRequest::default()
-        };
-        Ok(match client.decide(&request).await?.outcome {
-            Some(Outcome::Decided(decision)) => decision.value,
-            _ => Bytes::new(),
-        })
     }
 }
 

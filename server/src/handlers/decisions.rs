@@ -15,27 +15,23 @@ use prost::Message as _;
 use super::{
     CostModel,
     decision_value::Namespace,
+    leases::lease_worker,
     request::{MAX_TARGET_BYTES, PAGE_BYTES, check_length, check_scope, check_target, page_size},
 };
 use crate::{
     call::{Call, Client},
     clock,
     errors::ServiceError,
+    leases::{ClaimRequest, ClaimState, LeaseWorker},
     store::{
-        ClaimHolder, ClaimRequest, ClaimState, DecisionFilter, DecisionLookup, DecisionProposal,
-        DecisionSubject, DecisionView, MeasurementStore, ReaderDecisions, StoreError,
-        StoredDecision, TargetFault, canonical_target, different_parts,
+        DecisionAnswer, DecisionFilter, DecisionLookup, DecisionProposal, DecisionSubject,
+        ReaderDecisions, StoredDecision, TargetFault, canonical_target, different_parts,
     },
     telemetry::CallRecord,
 };
 
 const MAX_KEY_BYTES: usize = 256;
-const MAX_WORKER_BYTES: usize = 64;
 const MAX_MACHINE_BYTES: usize = 64;
-
-const DEFAULT_TTL: Duration = Duration::from_mins(1);
-const MIN_TTL: Duration = Duration::from_secs(5);
-const MAX_TTL: Duration = Duration::from_hours(1);
 
 /// A held key is asked for again after this fraction of the time that it has been held, between these bounds.
 const HELD_FRACTION: u32 = 8;
@@ -64,36 +60,45 @@ impl CostModel {
         };
         let mut ttl = Duration::ZERO;
         let (view, claim) = match request.step {
-            None => (store.decision(&lookup).await?, None),
+            None => (store.decision(&lookup).await?, ClaimState::Free),
             Some(Step::Claim(claim)) => {
                 let claim = self.read_claim(claim, client)?;
-                ttl = claim.ttl;
-                claim_unless_decided(store, &lookup, claim).await?
+                ttl = Duration::from_millis(claim.worker.ttl);
+                self.leases.claim_unless_decided(&lookup, &claim).await?
             }
             Some(Step::Propose(proposal)) => {
                 namespace.check(&proposal.value)?;
                 let proposal = self.read_proposal(proposal, &subject, client, record)?;
-                (propose(store, lookup, proposal, record).await?, None)
+                let proposed = self.leases.propose(lookup, proposal).await?;
+                if let Some(generation) = proposed.made {
+                    record_change(record, &subject, generation);
+                }
+                (proposed.view, ClaimState::Free)
             }
         };
-        store.answered(view.decision.is_some(), claim);
-        let outcome = match (view.decision, claim) {
-            (Some(decision), _) => Outcome::Decided(message(decision, client)),
-            (None, Some(ClaimState::Granted)) => Outcome::Claimed(Claimed {
-                expires_in: written(ttl),
-            }),
-            (None, Some(ClaimState::Held(since))) => Outcome::Held(held(since)),
-            (None, Some(ClaimState::Free) | None) => {
+        let (answer, outcome) = match (view.decision, claim) {
+            (Some(decision), _) => {
+                let decided = message(decision, client);
+                (DecisionAnswer::Decided, Outcome::Decided(decided))
+            }
+            (None, ClaimState::Granted) => {
+                let expires_in = written(ttl);
+                let claimed = Claimed { expires_in };
+                (DecisionAnswer::Claimed, Outcome::Claimed(claimed))
+            }
+            (None, ClaimState::Held(since)) => (DecisionAnswer::Held, Outcome::Held(held(since))),
+            (None, ClaimState::Free) => {
                 let near = view.near.into_iter();
                 let near = near.map(|decision| NearDecision {
                     different_parts: different_parts(&subject.target, &decision.subject.target),
                     decision: Some(message(decision, client)),
                 });
-                Outcome::Undecided(Undecided {
-                    near: near.collect(),
-                })
+                let near = near.collect();
+                let undecided = Outcome::Undecided(Undecided { near });
+                (DecisionAnswer::Undecided, undecided)
             }
         };
+        store.answered(answer);
         Ok(DecideResponse {
             snapshot: match request.snapshot {
                 0 => view.snapshot,
@@ -158,28 +163,13 @@ impl CostModel {
     }
 
     fn read_claim(&self, claim: Claim, client: &Client) -> Result<ClaimRequest, ServiceError> {
-        if claim.worker.is_empty() {
-            let hint = "name the process that tunes";
-            return Err(ServiceError::missing("claim.worker", hint));
-        }
-        check_length("claim.worker", &claim.worker, MAX_WORKER_BYTES)?;
-        let ttl = match claim.ttl {
-            None => DEFAULT_TTL,
-            Some(ttl) => {
-                let read = Duration::try_from(ttl).ok();
-                let read = read.filter(|ttl| (MIN_TTL..=MAX_TTL).contains(ttl));
-                read.ok_or_else(|| {
-                    ServiceError::invalid("claim.ttl", format!("{ttl}"), "5 s to 1 h")
-                })?
-            }
-        };
+        let worker = lease_worker("claim.worker", claim.worker, "claim.ttl", claim.ttl)?;
         Ok(ClaimRequest {
-            holder: ClaimHolder {
-                client: client.reporter.clone(),
-                worker: claim.worker,
+            worker: LeaseWorker {
+                client: client.reporter.name().to_owned(),
+                ..worker
             },
             for_itself: self.decides_for_itself(client)?,
-            ttl,
             renew: claim.renew,
             give_back: claim.give_back,
         })
@@ -209,69 +199,6 @@ impl CostModel {
             evidence: evidence.encode_to_vec(),
             decided_at: clock::seconds().unwrap_or_default(),
         })
-    }
-}
-
-/// Looks up a decision and, if there is none, makes or ends a claim.
-async fn claim_unless_decided(
-    store: &MeasurementStore,
-    lookup: &DecisionLookup,
-    claim: ClaimRequest,
-) -> Result<(DecisionView, Option<ClaimState>), StoreError> {
-    let view = store.decision(lookup).await?;
-    if view.decision.is_some() {
-        return Ok((view, None));
-    }
-    let state = store.claim(&lookup.subject, &claim).await?;
-    if state != ClaimState::Granted {
-        return Ok((view, Some(state)));
-    }
-    // Another worker may have proposed in between, which ends its claim: the key would be tuned twice.
-    let view = store.decision(lookup).await?;
-    if view.decision.is_some() {
-        let give_back = ClaimRequest {
-            give_back: true,
-            ..claim
-        };
-        store.claim(&lookup.subject, &give_back).await?;
-    }
-    Ok((view, Some(state)))
-}
-
-/// Stores a decision, or returns the one that is stored.
-async fn propose(
-    store: &MeasurementStore,
-    lookup: DecisionLookup,
-    proposal: DecisionProposal,
-    record: &CallRecord,
-) -> Result<DecisionView, StoreError> {
-    // Whoever has tuned takes what is stored, however young it is.
-    let lookup = DecisionLookup {
-        strict: false,
-        snapshot: if proposal.supersede > 0 {
-            0
-        } else {
-            lookup.snapshot
-        },
-        ..lookup
-    };
-    if proposal.supersede == 0 {
-        // The common case of all but the first costs no write.
-        let view = store.decision(&lookup).await?;
-        if view.decision.is_some() {
-            return Ok(view);
-        }
-    }
-    match store.propose(proposal).await? {
-        Some(decision) => {
-            record_change(record, &lookup.subject, decision.generation);
-            Ok(DecisionView {
-                snapshot: decision.snapshot,
-                decision: Some(decision),
-                ..DecisionView::default()
-            })
-        }
-        None => store.decision(&lookup).await,
     }
 }
 

@@ -14,9 +14,11 @@ use super::{
 };
 use crate::{
     errors::ServiceError,
-    leases::{GrantedLease, LEASE_ID_BYTES, LeaseWorker, MAX_LEASES, Renewed, SearchKey},
+    leases::{
+        GrantedLease, LEASE_ID_BYTES, LeaseBudget, LeaseWorker, MAX_LEASES, Renewed, SearchKey,
+        WantedLeases,
+    },
     store::{Outcome, Subject},
-    suggestions::{LeaseBudget, WantedLeases},
 };
 
 /// Maximum length of the name of a worker, and of a search.
@@ -25,10 +27,13 @@ const MAX_NAME_BYTES: usize = 64;
 /// Maximum length of the name of a machine.
 pub(super) const MAX_MACHINE_BYTES: usize = 256;
 
-/// How long a lease lasts, in seconds: by default, at least and at most.
-const LEASE_SECONDS: i64 = 60;
-const MIN_LEASE_SECONDS: u64 = 5;
-const MAX_LEASE_SECONDS: u64 = 3_600;
+/// How long a lease or a claim lasts: by default, at least and at most.
+const DEFAULT_TTL: prost_types::Duration = prost_types::Duration {
+    seconds: 60,
+    nanos: 0,
+};
+const MIN_TTL: Duration = Duration::from_secs(5);
+const MAX_TTL: Duration = Duration::from_hours(1);
 
 impl CostModel {
     pub(super) async fn renew(
@@ -43,11 +48,7 @@ impl CostModel {
             "search",
             request.search,
         )?;
-        let worker = LeaseWorker {
-            ttl: lease_time("ttl", request.ttl)?,
-            name: worker_name("worker", request.worker)?,
-            machine: String::new(),
-        };
+        let worker = lease_worker("worker", request.worker, "ttl", request.ttl)?;
         if request.ids.len() > MAX_LEASES {
             let found = format!("{} long", request.ids.len());
             let expected = format!("at most {MAX_LEASES} leases");
@@ -107,9 +108,8 @@ pub(super) fn wanted_leases(
             lease.search,
         )?,
         worker: LeaseWorker {
-            name: worker_name("lease.worker", lease.worker)?,
             machine: lease.machine,
-            ttl: lease_time("lease.ttl", lease.ttl)?,
+            ..lease_worker("lease.worker", lease.worker, "lease.ttl", lease.ttl)?
         },
         budget: LeaseBudget {
             measurements: match budget.measurements {
@@ -140,33 +140,29 @@ pub(super) fn search_key(
     Ok(SearchKey { subject, name })
 }
 
-fn worker_name(field: &'static str, name: String) -> Result<String, ServiceError> {
+/// Reads who asks for leases or for a claim, and for how long.
+pub(super) fn lease_worker(
+    field: &'static str,
+    name: String,
+    ttl_field: &'static str,
+    ttl: Option<prost_types::Duration>,
+) -> Result<LeaseWorker, ServiceError> {
     if name.is_empty() {
         let hint = "name the worker, as HOST/PROCESS";
         return Err(ServiceError::missing(field, hint));
     }
     check_length(field, &name, MAX_NAME_BYTES)?;
-    Ok(name)
-}
-
-/// Reads how long a lease lasts, in milliseconds.
-fn lease_time(
-    field: &'static str,
-    ttl: Option<prost_types::Duration>,
-) -> Result<u64, ServiceError> {
-    let default = prost_types::Duration {
-        seconds: LEASE_SECONDS,
-        nanos: 0,
-    };
-    let sent = ttl.unwrap_or(default);
-    let range = Duration::from_secs(MIN_LEASE_SECONDS)..=Duration::from_secs(MAX_LEASE_SECONDS);
-    match Duration::try_from(sent) {
-        Ok(ttl) if range.contains(&ttl) => Ok(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)),
-        _ => {
-            let expected = "from 5 s to 1 h";
-            Err(ServiceError::invalid(field, sent.to_string(), expected))
-        }
-    }
+    let ttl = ttl.unwrap_or(DEFAULT_TTL);
+    let read = Duration::try_from(ttl).ok();
+    let read = read.filter(|ttl| (MIN_TTL..=MAX_TTL).contains(ttl));
+    let lasts =
+        read.ok_or_else(|| ServiceError::invalid(ttl_field, ttl.to_string(), "from 5 s to 1 h"))?;
+    Ok(LeaseWorker {
+        client: String::new(),
+        name,
+        machine: String::new(),
+        ttl: u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX),
+    })
 }
 
 /// Reads the ids of leases.

@@ -22,10 +22,11 @@ use crate::{
     adaptation::{Reason, SuggestionRequest},
     call::{Call, CallError},
     errors::ServiceError,
+    leases::SearchState,
     queries::Query,
     suggestions::{
-        CombinedPart, Decided, DrawnBatch, DrawnSpace, SearchState, SpaceError, SuggestedConfig,
-        Suggestions, suggest_from, suggest_leased,
+        CombinedPart, Decided, DrawnBatch, DrawnSpace, SpaceError, SuggestedConfig, Suggestions,
+        suggest_from, suggest_leased,
     },
 };
 

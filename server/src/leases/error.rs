@@ -1,4 +1,4 @@
-use super::search::MAX_LEASES;
+use super::search::{MAX_CLAIMS, MAX_LEASES};
 use crate::{refusal::refusals, store::StoreError};
 
 refusals! {
@@ -13,6 +13,8 @@ refusals! {
             allowed = MAX_LEASES
         )]
         TooMany { found: usize } => TOO_MANY_LEASES.at("lease").found(found).allowed(MAX_LEASES),
+        #[error("the client has {MAX_CLAIMS} claims; give some back, or propose what they are for")]
+        TooManyClaims => CLIENT_LIMIT.allowed(MAX_CLAIMS),
         #[error(transparent)]
         Store(#[from] error: StoreError) => error.refusal(),
     }

@@ -14,14 +14,17 @@ use uuid::Uuid;
 
 use super::{
     LeaseError,
-    search::{GrantedLease, LeaseWorker, LeasedSearch, MAX_LEASES, Renewed, SearchView, renewals},
+    search::{
+        GrantedLease, LeaseWorker, LeasedSearch, MAX_CLAIMS, MAX_LEASES, Renewed, SearchView,
+        millis, renewals,
+    },
 };
 use crate::{
     clock,
     metrics::CacheSize,
     store::{
-        DecisionLookup, DecisionSubject, MeasurementStore, Reporter, StoredDecision, Subject,
-        canonical_target,
+        DecisionLookup, DecisionSubject, MeasurementStore, Reporter, SharedLeases, StoredDecision,
+        Subject, canonical_target,
     },
 };
 
@@ -41,7 +44,7 @@ pub(crate) struct SearchKey {
     pub(crate) name: String,
 }
 
-/// The searches in the memory of this server.
+/// The searches and claims in the memory of this server.
 #[derive(Default)]
 struct KeptSearches {
     by_key: HashMap<Digest, KeptSearch>,
@@ -57,7 +60,7 @@ struct KeptSearch {
 /// The namespace of decisions whose keys are graph hashes.
 const SPACES: &str = "space";
 
-/// Maximum number of bytes of all searches.
+/// Maximum number of bytes of all searches and claims.
 const MAX_BYTES: usize = 16 << 20;
 
 /// Bytes of a search beside its leases, and of the heap of each lease.
@@ -83,6 +86,15 @@ impl Leases {
             turns: (0..TURNS).map(|_| Turn::default()).collect(),
             started: clock::steady(),
         }
+    }
+
+    /// Leases what a new store in a file keeps.
+    #[cfg(test)]
+    pub(super) fn in_file(path: &std::path::Path) -> Self {
+        let series = crate::metrics::Metrics::default().store;
+        Self::new(Some(Arc::new(
+            MeasurementStore::open(path, 1 << 30, series).unwrap(),
+        )))
     }
 
     /// Sets the gauges to the current state.
@@ -147,7 +159,7 @@ impl Leases {
         key: &SearchKey,
         worker: &LeaseWorker,
     ) -> Result<SearchView, LeaseError> {
-        self.change(key, |search, now| search.view(&worker.name, now))
+        self.change_search(key, |search, now| search.view(worker, now))
             .await
     }
 
@@ -159,7 +171,7 @@ impl Leases {
         worker: &LeaseWorker,
         configs: &[Digest],
     ) -> Result<Vec<Option<GrantedLease>>, LeaseError> {
-        let granted = self.change(key, |search, now| {
+        let granted = self.change_search(key, |search, now| {
             let new_id = || Uuid::new_v4().into_bytes();
             match search.live.len() {
                 found @ MAX_LEASES.. => Err(LeaseError::TooMany { found }),
@@ -176,7 +188,7 @@ impl Leases {
         worker: &LeaseWorker,
         leases: &[(Vec<u8>, Digest)],
     ) -> Result<Vec<Renewed>, LeaseError> {
-        let renewed = self.change(key, |search, now| {
+        let renewed = self.change_search(key, |search, now| {
             let renew = |(id, config): &(Vec<u8>, _)| search.renew(worker, id, *config, None, now);
             leases.iter().map(renew).collect()
         });
@@ -184,7 +196,7 @@ impl Leases {
         if renewed.contains(&None) {
             // Those that this server does not know are adopted, unless they were measured.
             let measured = self.measured(key).await?;
-            let adopted = self.change(key, |search, now| {
+            let adopted = self.change_search(key, |search, now| {
                 for ((id, config), renewed) in leases.iter().zip(&mut renewed) {
                     let is_measured = Some(measured.contains(config));
                     *renewed =
@@ -209,34 +221,49 @@ impl Leases {
                 search.end(id, are_reported, now);
             }
         };
-        self.change(key, end).await
+        self.change_search(key, end).await
     }
 
     /// Forgets which workers a configuration took with it, because its failure is stored.
     pub(crate) async fn settle(&self, key: &SearchKey, config: Digest) -> Result<(), LeaseError> {
-        self.change(key, |search, _| search.settle(config)).await
+        self.change_search(key, |search, _| search.settle(config))
+            .await
     }
 
-    /// Ends what expired of a search, and changes it.
-    async fn change<T: Send>(
+    async fn change_search<T: Send>(
         &self,
         key: &SearchKey,
         change: impl FnOnce(&mut LeasedSearch, u64) -> T + Send,
     ) -> Result<T, LeaseError> {
-        let change = |search: &mut LeasedSearch, now| {
+        self.change(key.digest(), "", |search, _, now| change(search, now))
+            .await
+    }
+
+    /// Ends what expired of a search or of the claim of a key, and changes it, given the number of claims of a client and the time.
+    pub(super) async fn change<T: Send>(
+        &self,
+        key: Digest,
+        client: &str,
+        change: impl FnOnce(&mut LeasedSearch, usize, u64) -> T + Send,
+    ) -> Result<T, LeaseError> {
+        let change = |search: &mut LeasedSearch, claims, now| {
             search.pass(now);
-            change(search, now)
+            change(search, claims, now)
         };
-        let key = key.digest();
         let store = self.store()?;
         if !store.is_shared() {
-            return self.kept.lock().change(key, change);
+            return self.kept.lock().change(key, client, change);
         }
-        let changed = store.change_search(key, |bytes, now| {
+        let changed = store.change_leases(key, client, |bytes, claims, now| {
             // Bytes that cannot be read are of no use to anybody.
             let mut search = LeasedSearch::decode(bytes).unwrap_or_default();
-            let done = change(&mut search, now);
-            (search.encode_to_vec(), done)
+            let done = change(&mut search, claims, now);
+            let kept = (!search.is_empty()).then(|| SharedLeases {
+                client: search.claimant().to_owned(),
+                until: search.kept_until(now),
+                bytes: search.encode_to_vec(),
+            });
+            (kept, done)
         });
         Ok(changed.await?)
     }
@@ -246,51 +273,70 @@ impl KeptSearches {
     fn change<T>(
         &mut self,
         key: Digest,
-        change: impl FnOnce(&mut LeasedSearch, u64) -> T,
+        client: &str,
+        change: impl FnOnce(&mut LeasedSearch, usize, u64) -> T,
     ) -> Result<T, LeaseError> {
-        let now = u64::try_from(clock::steady().as_millis()).unwrap_or(u64::MAX);
-        let mut search = self.remove(key).unwrap_or_default();
-        let done = change(&mut search, now);
-        if search.began.is_none() && search.remembered() == 0 {
+        let now = millis(clock::steady());
+        let kept = self.by_key.get(&key);
+        let mut search = kept.map(|kept| kept.search.clone()).unwrap_or_default();
+        let claims = self.claims(client, now);
+        let done = change(&mut search, claims, now);
+        if search.is_empty() {
+            self.remove(key);
             return Ok(done);
         }
         let bytes = SEARCH_BYTES * (1 + search.remembered()) + search.encoded_len();
-        self.make_room(bytes, now)?;
+        self.make_room(key, bytes, now)?;
+        self.remove(key);
         self.bytes += bytes;
         self.by_key.insert(key, KeptSearch { search, bytes });
         Ok(done)
     }
 
-    fn remove(&mut self, key: Digest) -> Option<LeasedSearch> {
-        let kept = self.by_key.remove(&key)?;
-        self.bytes -= kept.bytes;
-        Some(kept.search)
+    /// The number of live claims of a client, if there are so many searches and claims that it may have too many.
+    fn claims(&self, client: &str, now: u64) -> usize {
+        if client.is_empty() || self.by_key.len() < MAX_CLAIMS {
+            return 0;
+        }
+        let is_own = |kept: &&KeptSearch| kept.search.claimant() == client && kept.is_live(now);
+        self.by_key.values().filter(is_own).count()
     }
 
-    /// Forgets searches that nobody has leases of, those that were used last first, until this many more bytes fit.
-    fn make_room(&mut self, bytes: usize, now: u64) -> Result<(), LeaseError> {
-        if self.bytes + bytes <= MAX_BYTES {
+    fn remove(&mut self, key: Digest) {
+        if let Some(kept) = self.by_key.remove(&key) {
+            self.bytes -= kept.bytes;
+        }
+    }
+
+    /// Forgets other searches and claims that nobody has, those that were used last first, until this one fits.
+    fn make_room(&mut self, key: Digest, bytes: usize, now: u64) -> Result<(), LeaseError> {
+        let before = self.by_key.get(&key).map_or(0, |kept| kept.bytes);
+        let fits = |kept: &Self| kept.bytes - before + bytes <= MAX_BYTES;
+        if fits(self) {
             return Ok(());
         }
-        let live = |kept: &KeptSearch| kept.search.live.iter().any(|lease| lease.expires > now);
-        let idle = self.by_key.iter().filter(|(_, kept)| !live(kept));
+        let idle = self.by_key.iter();
+        let idle = idle.filter(|(other, kept)| **other != key && !kept.is_live(now));
         let idle = idle.map(|(key, kept)| (kept.search.used, *key));
         let mut idle: Vec<(u64, Digest)> = idle.collect();
         idle.sort_unstable();
         for (_, key) in idle {
-            if self.bytes + bytes <= MAX_BYTES {
+            if fits(self) {
                 break;
             }
             self.remove(key);
         }
-        let found = || self.by_key.values().map(|kept| kept.search.live.len());
-        if self.bytes + bytes <= MAX_BYTES {
-            Ok(())
-        } else {
-            Err(LeaseError::TooMany {
-                found: found().sum(),
-            })
+        if fits(self) {
+            return Ok(());
         }
+        let found = self.by_key.values().map(|kept| kept.search.live.len());
+        Err(LeaseError::TooMany { found: found.sum() })
+    }
+}
+
+impl KeptSearch {
+    fn is_live(&self, now: u64) -> bool {
+        self.search.live.iter().any(|lease| lease.expires > now)
     }
 }
 
@@ -303,13 +349,14 @@ mod tests {
         let mut kept = KeptSearches::default();
         let fill = |kept: &mut KeptSearches, number: u32, ttl| {
             let worker = LeaseWorker {
+                client: String::new(),
                 name: "w".repeat(64),
                 machine: "m".repeat(256),
                 ttl,
             };
             let configs: Vec<Digest> = (0..=255).map(|byte| Digest([byte; 32])).collect();
             let key = Digest::of_parts("test", [&number.to_be_bytes()[..]]);
-            kept.change(key, |search, now| {
+            kept.change(key, "", |search, _, now| {
                 search.grant(&worker, &configs, || Uuid::new_v4().into_bytes(), now)
             })
         };
@@ -321,6 +368,15 @@ mod tests {
         assert!(kept.by_key.len() < 200);
         let refused = (200..400).find_map(|number| fill(&mut kept, number, 60_000).err());
         assert!(matches!(refused, Some(LeaseError::TooMany { .. })));
+        // What is leased of a search that finds no room for more stays leased.
+        let live =
+            |kept: &KeptSearches| kept.by_key.values().filter(|kept| kept.is_live(0)).count();
+        let before = live(&kept);
+        let grow = kept.change(*kept.by_key.keys().next().unwrap(), "", |search, _, _| {
+            search.live.extend_from_within(..);
+        });
+        assert!(grow.is_err());
+        assert_eq!(live(&kept), before);
         assert!(kept.bytes <= MAX_BYTES);
         let bytes: usize = kept.by_key.values().map(|search| search.bytes).sum();
         assert_eq!(kept.bytes, bytes);

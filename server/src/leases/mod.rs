@@ -6,17 +6,23 @@
 //! [`Leases`] keeps the searches: in the memory of this server or, if several share a database of measurements, as rows there, by
 //! the database's clock.
 //!
+//! A [claim](claim), the right to tune a key, is the lease of a key instead of a configuration.
+//!
 //! What is in memory is forgotten when the server stops. After a start on an existing file, nothing new is leased until every
 //! worker that lives has renewed, and so was adopted.
 
+mod claim;
 mod error;
 mod keeper;
 #[cfg(test)]
 mod model;
 mod search;
+mod turn;
 
+pub(crate) use claim::{ClaimRequest, ClaimState};
 pub use error::LeaseError;
 pub(crate) use keeper::{Leases, SearchKey};
 pub(crate) use search::{
     GrantedLease, LEASE_ID_BYTES, LeaseWorker, MAX_LEASES, Renewed, SearchView,
 };
+pub(crate) use turn::{LeaseBudget, LeasingTurn, Places, SOONEST_RETRY, SearchState, WantedLeases};

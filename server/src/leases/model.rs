@@ -92,6 +92,7 @@ const LONG: u64 = 1_000_000;
 
 fn asking(worker: usize) -> LeaseWorker {
     LeaseWorker {
+        client: String::new(),
         name: worker.to_string(),
         machine: String::new(),
         ttl: 3_000,
@@ -149,6 +150,7 @@ impl World {
         search.began = search.began.map(|_| 0);
         for lease in &mut search.live {
             lease.expires = lease.ttl;
+            lease.since = 0;
         }
         search.live.sort_by(|one, other| one.id.cmp(&other.id));
         for ended in &mut search.ended {
@@ -168,7 +170,7 @@ impl World {
     /// A worker asks what to measure, as a call does.
     fn ask(&mut self, worker: usize) -> Option<()> {
         self.search.pass(0);
-        let view = self.search.view(&asking(worker).name, 0);
+        let view = self.search.view(&asking(worker), 0);
         for crashed in view.crashed {
             let config = crashed.config.0[0];
             if !self.is_measured(config) {

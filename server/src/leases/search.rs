@@ -40,6 +40,12 @@ pub(super) struct LiveLease {
     /// How long it lasts after a renewal.
     #[prost(uint64, tag = "7")]
     pub(super) ttl: u64,
+    /// When it began.
+    #[prost(uint64, tag = "8")]
+    pub(super) since: u64,
+    /// The client, of a claim.
+    #[prost(string, tag = "9")]
+    pub(super) client: String,
 }
 
 /// A lease that expired without a report.
@@ -70,6 +76,8 @@ pub(super) struct EndedLease {
 /// Who asks for leases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LeaseWorker {
+    /// The client of a worker that claims. Workers of a search are known by their names alone.
+    pub(crate) client: String,
     pub(crate) name: String,
     pub(crate) machine: String,
     /// How long its leases last, in milliseconds.
@@ -109,11 +117,12 @@ pub(crate) enum Renewed {
     Taken,
 }
 
-/// A configuration that took several workers with it, and the last of its leases.
+/// A configuration that took several workers with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CrashedConfig {
     pub(crate) config: Digest,
-    pub(crate) lease: Vec<u8>,
+    /// The id of its failure. It is no lease, because the last worker may be late instead of dead, and reports its lease.
+    pub(crate) id: Vec<u8>,
     pub(crate) machine: String,
 }
 
@@ -123,6 +132,9 @@ pub(crate) const LEASE_ID_BYTES: usize = 16;
 /// Maximum number of live leases of a search.
 pub(crate) const MAX_LEASES: usize = 256;
 
+/// Maximum number of claims of one client.
+pub(super) const MAX_CLAIMS: usize = 4_096;
+
 /// Number of workers that a configuration may take with it before it counts as crashed.
 const MAX_LOST_WORKERS: usize = 2;
 
@@ -131,6 +143,9 @@ const REMEMBERED: u64 = 60_000;
 
 /// Maximum number of leases that are remembered after they expired, and after they ended.
 const MAX_REMEMBERED: usize = 256;
+
+/// How long a search is kept that nobody uses.
+const SEARCH_KEPT: u64 = 24 * 3_600_000;
 
 /// Workers renew at this fraction of the time that a lease lasts, but at least this often.
 const RENEWALS: u32 = 3;
@@ -147,8 +162,7 @@ impl LeasedSearch {
         let unused = now.saturating_sub(self.used);
         for lease in &mut self.live {
             // If nobody asked or renewed for so long, then nobody could: the server was away. Its workers are given time.
-            let grace = renewals(Duration::from_millis(lease.ttl)).as_millis();
-            let grace = u64::try_from(grace).unwrap_or(u64::MAX);
+            let grace = millis(renewals(Duration::from_millis(lease.ttl)));
             if unused >= grace {
                 lease.expires = lease.expires.max(now + grace);
             }
@@ -168,14 +182,37 @@ impl LeasedSearch {
         keep_last(&mut self.ended);
     }
 
+    /// Whether there is nothing to keep.
+    pub(super) fn is_empty(&self) -> bool {
+        self.began.is_none() && self.remembered() == 0
+    }
+
+    /// The client whose claim this is; empty for a search.
+    pub(super) fn claimant(&self) -> &str {
+        self.live.first().map_or("", |claim| &claim.client)
+    }
+
+    /// When it may be forgotten: a claim once it has expired and nobody can adopt it any more.
+    pub(super) fn kept_until(&self, now: u64) -> u64 {
+        match self.live.first() {
+            Some(claim) if !claim.client.is_empty() => claim.expires + millis(2 * MAX_RENEWAL),
+            _ => now + SEARCH_KEPT,
+        }
+    }
+
     /// Number of leases, live or not.
     pub(super) fn remembered(&self) -> usize {
         self.live.len() + self.lost.len() + self.ended.len()
     }
 
-    /// What a worker sees.
-    pub(super) fn view(&self, worker: &str, now: u64) -> SearchView {
-        let is_own = |lease: &&LiveLease| lease.worker == worker;
+    /// What a worker sees. Its own leases are prolonged, since it lives and may not know of them.
+    pub(super) fn view(&mut self, worker: &LeaseWorker, now: u64) -> SearchView {
+        for lease in &mut self.live {
+            if lease.worker == worker.name {
+                lease.expires = lease.expires.max(now + worker.ttl);
+            }
+        }
+        let is_own = |lease: &&LiveLease| lease.worker == worker.name;
         let own = self.live.iter().filter(is_own);
         let others = || self.live.iter().filter(|lease| !is_own(lease));
         let left = others().map(|lease| lease.expires.saturating_sub(now));
@@ -196,9 +233,10 @@ impl LeasedSearch {
             let workers: BTreeSet<&str> = of_config().map(|lost| &lost.worker[..]).collect();
             let is_leased = self.live.iter().any(|lease| lease.config == config);
             let last = of_config().next_back()?;
+            let Digest(id) = Digest::of_parts("hlorank 2026 crashed", [&last.id[..]]);
             (workers.len() >= MAX_LOST_WORKERS && !is_leased).then(|| CrashedConfig {
                 config: digest(config),
-                lease: last.id.clone(),
+                id: id[..LEASE_ID_BYTES].to_vec(),
                 machine: last.machine.clone(),
             })
         });
@@ -275,6 +313,8 @@ impl LeasedSearch {
             ttl: worker.ttl,
             attempt: 1 + u32::try_from(lost.count()).unwrap_or(u32::MAX - 1),
             machine: worker.machine.clone(),
+            since: now,
+            client: worker.client.clone(),
         };
         self.began.get_or_insert(now);
         self.live.push(lease);
@@ -311,6 +351,11 @@ impl LiveLease {
     }
 }
 
+/// The milliseconds of a duration.
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// The digest of bytes that one was written as.
 fn digest(bytes: &[u8]) -> Digest {
     bytes.try_into().map_or(Digest([0; 32]), Digest)
@@ -327,6 +372,7 @@ mod tests {
 
     fn worker(name: &str) -> LeaseWorker {
         LeaseWorker {
+            client: String::new(),
             name: name.to_owned(),
             machine: format!("machine of {name}"),
             ttl: 6_000,

@@ -1,4 +1,4 @@
-use std::{io, time::Duration};
+use std::io;
 
 use crate::refusal::refusals;
 
@@ -54,9 +54,6 @@ pub enum StoreFault {
     Io(io::Error),
 }
 
-/// The shortest time of a claim, after which the server may have room for another.
-const CLAIMS_END_IN: Duration = Duration::from_secs(5);
-
 refusals! {
     /// Why the store did not do what a call asked for.
     #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,10 +81,6 @@ refusals! {
         OtherGeneration { found: u64, latest: u64 } => OVERTAKEN.at("propose.supersede").found(found).allowed(latest),
         #[error("the snapshot is {found}, and the latest one of this store is {latest}; send one that this store answered with")]
         UnknownSnapshot { found: u64, latest: u64 } => FIELD_INVALID.at("snapshot").found(found).allowed(latest),
-        #[error("the client has {limit} claims; give some back, or propose what they are for")]
-        TooManyClaims { limit: usize } => CLIENT_LIMIT.allowed(limit),
-        #[error("the server keeps {limit} claims of all clients, its maximum; try again once some have ended")]
-        ClaimsFull { limit: usize } => OVERLOADED.allowed(limit).room_in(CLAIMS_END_IN),
         #[error("the store of measurements failed: {0}; the server's log says more")]
         Failed(error: String) => MEASUREMENTS_FAILED,
     }

@@ -1,16 +1,14 @@
-use std::{collections::HashSet, path::Path, sync::Arc, time::Instant};
+use std::{collections::HashSet, path::Path, sync::Arc};
 
 use hlorank_graph::{Digest, Task};
 
 use super::{
-    ClaimRequest, ClaimState, DatabaseUrl, DecisionFilter, DecisionLookup, DecisionPage,
-    DecisionProposal, DecisionSubject, DecisionView, KeptGraph, Measurement, MeasurementFilter,
-    OpenStoreError, Page, ReportOutcome, Reporter, ReporterFilter, StoreError, StoredDecision,
-    Subject,
+    DatabaseUrl, DecisionAnswer, DecisionFilter, DecisionLookup, DecisionPage, DecisionProposal,
+    DecisionView, KeptGraph, Measurement, MeasurementFilter, OpenStoreError, Page, ReportOutcome,
+    Reporter, ReporterFilter, StoreError, StoredDecision, Subject,
     changes::{Changes, MeasurementChange},
-    claims::Claims,
     file::{FileStore, read},
-    postgres::PostgresStore,
+    postgres::{PostgresStore, SharedLeases},
     report::Report,
 };
 use crate::metrics::{StoreSeries, set};
@@ -24,7 +22,7 @@ pub struct MeasurementStore {
 
 /// Where they are.
 enum StoreBackend {
-    File { file: FileStore, claims: Claims },
+    File(FileStore),
     Database(Box<PostgresStore>),
 }
 
@@ -32,12 +30,10 @@ impl MeasurementStore {
     /// Opens the store in a file, which is created if it is missing. It holds at most `limit` bytes of keys and records;
     /// the file takes about three times as much. Blocks while it reads the whole file to check it.
     pub fn open(path: &Path, limit: u64, series: Arc<StoreSeries>) -> Result<Self, OpenStoreError> {
-        // Claims of an earlier process may be held still.
-        let claims = Claims::new(path.exists(), Instant::now());
         let file = FileStore::open(path, limit, Arc::clone(&series))?;
         set(&series.max_bytes, limit);
         Ok(Self {
-            kept: StoreBackend::File { file, claims },
+            kept: StoreBackend::File(file),
             changes: Arc::default(),
             series,
         })
@@ -72,13 +68,13 @@ impl MeasurementStore {
             return Ok(ReportOutcome::default());
         };
         let reported = match &self.kept {
-            StoreBackend::File { file, .. } => file.report(report).await?,
+            StoreBackend::File(file) => file.report(report).await?,
             StoreBackend::Database(database) => self.noted(database.report(&report).await)?,
         };
         self.series.accepted.increment(reported.accepted);
         self.series.known.increment(reported.known);
         // A database notifies all servers, this one too.
-        if reported.accepted > 0 && matches!(self.kept, StoreBackend::File { .. }) {
+        if reported.accepted > 0 && matches!(self.kept, StoreBackend::File(_)) {
             self.changes.add(subject);
         }
         Ok(reported)
@@ -87,7 +83,7 @@ impl MeasurementStore {
     /// Returns the digests of the configurations that have measurements of a graph.
     pub(crate) async fn measured(&self, subject: &Subject) -> Result<Vec<Digest>, StoreError> {
         self.noted(match &self.kept {
-            StoreBackend::File { file, .. } => {
+            StoreBackend::File(file) => {
                 let subject = subject.clone();
                 file.read(move |read| read::measured(read, &subject)).await
             }
@@ -102,28 +98,27 @@ impl MeasurementStore {
 
     /// Whether this server may have leased what it does not know of any more, because it was started anew.
     pub(crate) fn may_have_lost_leases(&self) -> bool {
-        matches!(&self.kept, StoreBackend::File { file, .. } if file.existed)
+        matches!(&self.kept, StoreBackend::File(file) if file.existed)
     }
 
-    /// Changes what servers share of a search. `change` gets its bytes, which are none at first, and the milliseconds of the
-    /// database's clock, and returns the new bytes. A file shares nothing, and keeps nothing.
-    pub(crate) async fn change_search<T: Send>(
+    /// Changes what servers share of a search, or of the claim of a key. `change` gets the bytes, which are none at first, the number
+    /// of claims of a client, and the milliseconds of the database's clock. A file shares nothing, and keeps nothing.
+    pub(crate) async fn change_leases<T: Send>(
         &self,
         key: Digest,
-        change: impl FnOnce(&[u8], u64) -> (Vec<u8>, T) + Send,
+        client: &str,
+        change: impl FnOnce(&[u8], usize, u64) -> (Option<SharedLeases>, T) + Send,
     ) -> Result<T, StoreError> {
         self.noted(match &self.kept {
-            StoreBackend::File { .. } => Ok(change(&[], 0).1),
-            StoreBackend::Database(database) => database.change_search(key, change).await,
+            StoreBackend::File(_) => Ok(change(&[], 0, 0).1),
+            StoreBackend::Database(database) => database.change_leases(key, client, change).await,
         })
     }
 
     /// Returns the graph of a subject, if it is kept.
     pub async fn graph(&self, subject: Subject) -> Result<Option<KeptGraph>, StoreError> {
         self.noted(match &self.kept {
-            StoreBackend::File { file, .. } => {
-                file.read(move |read| read::graph(read, &subject)).await
-            }
+            StoreBackend::File(file) => file.read(move |read| read::graph(read, &subject)).await,
             StoreBackend::Database(database) => database.graph(&subject).await,
         })
     }
@@ -131,7 +126,7 @@ impl MeasurementStore {
     /// Returns whether the graph of a subject is kept.
     pub async fn has_graph(&self, subject: Subject) -> Result<bool, StoreError> {
         self.noted(match &self.kept {
-            StoreBackend::File { file, .. } => {
+            StoreBackend::File(file) => {
                 file.read(move |read| read::has_graph(read, &subject)).await
             }
             StoreBackend::Database(database) => database.has_graph(&subject).await,
@@ -146,7 +141,7 @@ impl MeasurementStore {
         count: usize,
     ) -> Result<Vec<(Subject, Task)>, StoreError> {
         self.noted(match &self.kept {
-            StoreBackend::File { file, .. } => {
+            StoreBackend::File(file) => {
                 file.read(move |read| read::subjects(read, after.as_ref(), count))
                     .await
             }
@@ -163,7 +158,7 @@ impl MeasurementStore {
         count: usize,
     ) -> Result<Vec<Subject>, StoreError> {
         self.noted(match &self.kept {
-            StoreBackend::File { file, .. } => {
+            StoreBackend::File(file) => {
                 file.read(move |read| read::alike(read, &subject, structure, count))
                     .await
             }
@@ -210,7 +205,7 @@ impl MeasurementStore {
         count: usize,
     ) -> Result<Vec<Vec<u8>>, StoreError> {
         self.noted(match &self.kept {
-            StoreBackend::File { file, .. } => {
+            StoreBackend::File(file) => {
                 let (subject, reporter) = (subject.clone(), reporter.cloned());
                 file.read(move |read| read::draw(read, &subject, reporter.as_ref(), count))
                     .await
@@ -223,7 +218,7 @@ impl MeasurementStore {
     /// also the number of these keys.
     pub async fn read(&self, keys: &[Vec<u8>]) -> Result<(Vec<Measurement>, usize), StoreError> {
         self.noted(match &self.kept {
-            StoreBackend::File { file, .. } => {
+            StoreBackend::File(file) => {
                 let keys = keys.to_vec();
                 file.read(move |read| read::measurements(read, &keys)).await
             }
@@ -240,7 +235,7 @@ impl MeasurementStore {
         count: usize,
     ) -> Result<Page, StoreError> {
         self.noted(match &self.kept {
-            StoreBackend::File { file, .. } => {
+            StoreBackend::File(file) => {
                 let chosen = chosen.clone();
                 file.read(move |read| read::page(read, &chosen, after.as_deref(), count))
                     .await
@@ -254,7 +249,7 @@ impl MeasurementStore {
     /// Deletes the chosen measurements, and graphs that have none left. Returns how many measurements there were.
     pub async fn delete(&self, chosen: &MeasurementFilter) -> Result<u64, StoreError> {
         match &self.kept {
-            StoreBackend::File { file, .. } => {
+            StoreBackend::File(file) => {
                 let deleted = file.delete(chosen).await;
                 // Even if it failed: some of its commits may have succeeded.
                 if deleted != Ok(0) {
@@ -269,7 +264,7 @@ impl MeasurementStore {
     /// Looks up a decision.
     pub async fn decision(&self, lookup: &DecisionLookup) -> Result<DecisionView, StoreError> {
         let view = self.noted(match &self.kept {
-            StoreBackend::File { file, .. } => {
+            StoreBackend::File(file) => {
                 let lookup = lookup.clone();
                 file.read(move |read| read::decision(read, &lookup)).await
             }
@@ -285,44 +280,19 @@ impl MeasurementStore {
         Ok(view)
     }
 
-    /// Counts what came of a call that asks for a decision.
-    pub fn answered(&self, is_decided: bool, claim: Option<ClaimState>) {
-        let [decided, claimed, held, undecided] = &self.series.answers;
-        let outcome = match claim {
-            _ if is_decided => decided,
-            Some(ClaimState::Granted) => claimed,
-            Some(ClaimState::Held(_)) => held,
-            Some(ClaimState::Free) | None => undecided,
-        };
-        outcome.increment(1);
+    /// Counts what a call that asks for a decision is answered.
+    pub fn answered(&self, answer: DecisionAnswer) {
+        self.series.answers[answer as usize].increment(1);
     }
 
-    /// Makes or ends the claim of a key, which is not checked to be undecided.
-    pub async fn claim(
-        &self,
-        subject: &DecisionSubject,
-        request: &ClaimRequest,
-    ) -> Result<ClaimState, StoreError> {
-        let key = subject.prefix(request.audience());
-        match &self.kept {
-            StoreBackend::File { claims, .. } => claims.claim(key, request, Instant::now()),
-            StoreBackend::Database(database) => self.noted(database.claim(&key, request).await),
-        }
-    }
-
-    /// Stores a decision, and returns it once it is on disk; nothing if another one answers. Ends the claim of the key.
+    /// Stores a decision, and returns it once it is on disk; nothing if another one answers.
     pub async fn propose(
         &self,
         proposal: DecisionProposal,
     ) -> Result<Option<StoredDecision>, StoreError> {
-        let key = proposal.subject.prefix(proposal.audience());
         match &self.kept {
-            StoreBackend::File { file, claims } => {
-                let made = file.propose(proposal).await?;
-                claims.end(&key);
-                Ok(made)
-            }
-            StoreBackend::Database(database) => self.noted(database.propose(proposal, &key).await),
+            StoreBackend::File(file) => file.propose(proposal).await,
+            StoreBackend::Database(database) => self.noted(database.propose(proposal).await),
         }
     }
 
@@ -334,7 +304,7 @@ impl MeasurementStore {
         count: usize,
     ) -> Result<DecisionPage, StoreError> {
         self.noted(match &self.kept {
-            StoreBackend::File { file, .. } => {
+            StoreBackend::File(file) => {
                 let chosen = chosen.clone();
                 file.read(move |read| read::decisions(read, &chosen, count))
                     .await
@@ -346,7 +316,7 @@ impl MeasurementStore {
     /// Writes what waits, and closes the store. Later calls fail.
     pub async fn close(&self) {
         match &self.kept {
-            StoreBackend::File { file, .. } => file.close().await,
+            StoreBackend::File(file) => file.close().await,
             StoreBackend::Database(database) => database.close().await,
         }
     }

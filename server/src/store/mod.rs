@@ -10,14 +10,13 @@
 //! model that no call sends the graph to.
 //!
 //! Beside the measurements lie decisions: which configuration a key of a tuner has on a target. The first one that is proposed
-//! answers for ever, unless an admin supersedes it; nothing else changes or deletes one. Claims, the rights to tune a key, are no
-//! part of the file.
+//! answers for ever, unless an admin supersedes it; nothing else changes or deletes one. Leases and claims are no part of the file;
+//! servers that share a database share them as rows there.
 //!
 //! Wire messages and models are unknown here. Configurations are kept in their canonical bytes, and graphs in those of their
 //! message.
 
 mod changes;
-mod claims;
 mod decision;
 mod error;
 mod file;
@@ -31,10 +30,9 @@ mod retention;
 mod target_parts;
 
 pub use changes::MeasurementChange;
-pub use claims::{ClaimHolder, ClaimRequest, ClaimState};
 pub use decision::{
-    DecisionFilter, DecisionLookup, DecisionPage, DecisionProposal, DecisionSubject, DecisionView,
-    ReaderDecisions, StoredDecision,
+    DecisionAnswer, DecisionFilter, DecisionLookup, DecisionPage, DecisionProposal,
+    DecisionSubject, DecisionView, ReaderDecisions, StoredDecision,
 };
 pub use error::{OpenStoreError, StoreError, StoreFault};
 pub(crate) use key::config_digest;
@@ -44,6 +42,7 @@ pub use measurement::{
     GraphKind, KeptGraph, MAX_GRAPH_BYTES, Measurement, Outcome, Page, ReportOutcome,
 };
 pub use measurement_store::MeasurementStore;
+pub(crate) use postgres::SharedLeases;
 pub(crate) use retention::RunningRetention;
 pub(crate) use target_parts::different_parts;
 pub use target_parts::{TargetFault, canonical_target};

@@ -8,6 +8,6 @@ mod space;
 mod suggest;
 
 pub(crate) use drawn::{DrawnBatch, DrawnSpace, SpaceError};
-pub(crate) use leased::{LeaseBudget, SearchState, WantedLeases, suggest_leased};
+pub(crate) use leased::suggest_leased;
 pub(crate) use space::CombinedPart;
 pub(crate) use suggest::{Decided, SuggestedConfig, Suggestions, suggest_from};

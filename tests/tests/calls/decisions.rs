@@ -334,7 +334,9 @@ async fn a_database_without_decisions_gets_their_tables() {
     };
     let flag = format!("--measurements={}", database.url());
     start(&flag).await;
-    database.execute("DROP TABLE hlorank_decisions; UPDATE hlorank_store SET format = 4");
+    database.execute(
+        "DROP TABLE hlorank_decisions, hlorank_leases; UPDATE hlorank_store SET format = 4",
+    );
     let (_server, client) = start(&flag).await;
     let made = decision(&client, propose(key("a"), &value(1), 0)).await;
     assert_eq!(decision(&client, look(key("a"))).await, made);

@@ -162,10 +162,9 @@ impl Worker {
         };
         let counts = count.into_iter().chain(space.count());
         let progress = Progress::over_configurations(counts.min().unwrap_or_default());
-        let client = stop
-            .unless_stopped(self.connect(&progress))
-            .await
-            .unwrap_or(Err(CommandError::Stopped))?;
+        let connecting = until_answered(&progress, || self.server.connect());
+        let client = stop.unless_stopped(connecting).await;
+        let client = client.unwrap_or(Err(CommandError::Stopped))?;
         let mut measuring = Measuring {
             // Names are at most 64 bytes, and the end of a name of a host tells least.
             name: format!(
@@ -187,24 +186,24 @@ impl Worker {
         drop(measuring.progress);
         Ok(format.print(&report)?)
     }
-
-    /// Connects, once the server answers.
-    async fn connect(&self, progress: &Progress) -> Result<Client, CommandError> {
-        let mut pause = FIRST_PAUSE;
-        loop {
-            match self.server.connect().await {
-                Err(error) if error.is_no_answer() => wait(progress, &error, &mut pause).await,
-                done => return done,
-            }
-        }
-    }
 }
 
-/// Waits before the next attempt, longer each time.
-async fn wait(progress: &Progress, error: &CommandError, pause: &mut Duration) {
-    progress.say(&format!("{error}; trying again in {pause:?}"));
-    sleep(*pause).await;
-    *pause = (*pause * 2).min(MAX_PAUSE);
+/// Tries something until the server answers, with longer and longer pauses.
+async fn until_answered<T>(
+    progress: &Progress,
+    mut attempt: impl AsyncFnMut() -> Result<T, CommandError>,
+) -> Result<T, CommandError> {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match attempt().await {
+            Err(error) if error.is_no_answer() => {
+                progress.say(&format!("{error}; trying again in {pause:?}"));
+                sleep(pause).await;
+                pause = (pause * 2).min(MAX_PAUSE);
+            }
+            done => return done,
+        }
+    }
 }
 
 impl StopSignals {
@@ -266,22 +265,8 @@ impl Measuring<'_> {
 
     /// Asks what to measure, once the server answers.
     async fn ask(&mut self, request: &SuggestRequest<'_>) -> Result<Suggestions, CommandError> {
-        let ask = async {
-            let mut pause = FIRST_PAUSE;
-            loop {
-                let given = self
-                    .client
-                    .suggest(request)
-                    .await
-                    .map_err(CommandError::from);
-                match given {
-                    Err(error) if error.is_no_answer() => {
-                        wait(&self.progress, &error, &mut pause).await;
-                    }
-                    done => return done,
-                }
-            }
-        };
+        let client = &self.client;
+        let ask = until_answered(&self.progress, async || Ok(client.suggest(request).await?));
         let asked = self.stop.unless_stopped(ask).await;
         asked.unwrap_or(Err(CommandError::Stopped))
     }
@@ -362,21 +347,15 @@ impl Measuring<'_> {
             search: self.worker.search.clone(),
             ..ReportDetails::default()
         };
-        let report = async || -> Result<(), CommandError> {
-            let mut pause = FIRST_PAUSE;
-            loop {
+        let report = || {
+            until_answered(&self.progress, async || {
                 let graph = &self.space.graph;
                 let kept = self
                     .client
-                    .report_measurements_with(&details, graph, &adapt)
-                    .await;
-                match kept.map_err(CommandError::from) {
-                    Err(error) if error.is_no_answer() => {
-                        wait(&self.progress, &error, &mut pause).await;
-                    }
-                    done => return done.map(drop),
-                }
-            }
+                    .report_measurements_with(&details, graph, &adapt);
+                kept.await?;
+                Ok(())
+            })
         };
         if let Some(reported) = self.stop.unless_stopped(report()).await {
             return reported;

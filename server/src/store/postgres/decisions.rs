@@ -1,6 +1,4 @@
-//! Decisions, and claims with the clock of the database, so that they hold for all servers and survive each.
-
-use std::time::Duration;
+//! Decisions in a database.
 
 use prost::Message as _;
 use tokio_postgres::{Client, IsolationLevel, Row, Transaction, types::ToSql};
@@ -9,15 +7,12 @@ use super::{
     PostgresStore,
     link::{LinkError, SNAPSHOT, Totals, within},
     read::number,
-    write::ADD_TO_REPORTER,
 };
 use crate::store::{
-    ClaimRequest, ClaimState, DecisionFilter, DecisionLookup, DecisionPage, DecisionProposal,
-    DecisionView, StoreError, StoredDecision,
-    claims::MAX_CLAIMS,
+    DecisionFilter, DecisionLookup, DecisionPage, DecisionProposal, DecisionView, StoreError,
+    StoredDecision,
     decision::{MAX_NEAR_BYTES, MAX_NEAR_SCANNED, chosen, similar},
     measurement::MAX_PAGE_BYTES,
-    report::Room,
 };
 
 const GENERATIONS: &str = "
@@ -60,25 +55,6 @@ const INSERT: &str = "
     INSERT INTO hlorank_decisions (namespace, audience, key, target, generation, snapshot, record)
     VALUES ($1, $2, $3, $4, $5, $6, $7)";
 
-const EXPIRE_CLAIMS: &str = "DELETE FROM hlorank_claims WHERE until <= clock_timestamp()";
-
-/// Makes the claim of a key for some seconds, if its client has fewer others than the limit.
-const CLAIM: &str = "
-    INSERT INTO hlorank_claims (key, client, worker, since, until)
-    SELECT $1::bytea, $2::bytea, $3::bytea, clock_timestamp(), clock_timestamp() + $4::float8 * interval '1 second'
-    WHERE (SELECT count(*) FROM hlorank_claims WHERE client = $2 AND key <> $1) < $5::bigint
-    ON CONFLICT (key) DO UPDATE SET until = excluded.until
-        WHERE hlorank_claims.client = excluded.client AND hlorank_claims.worker = excluded.worker";
-
-const GIVE_BACK: &str = "DELETE FROM hlorank_claims WHERE key = $1 AND client = $2 AND worker = $3";
-
-const CLAIMED_FOR: &str = "
-    SELECT extract(epoch FROM clock_timestamp() - since)::float8 FROM hlorank_claims WHERE key = $1";
-
-const CLAIMS: &str = "SELECT count(*) FROM hlorank_claims WHERE client = $1";
-
-const END_CLAIM: &str = "DELETE FROM hlorank_claims WHERE key = $1";
-
 impl PostgresStore {
     /// Looks up a decision.
     pub(crate) async fn decision(
@@ -89,24 +65,13 @@ impl PostgresStore {
         within(look_up(&mut client, lookup)).await?
     }
 
-    /// Makes or ends a claim.
-    pub(crate) async fn claim(
-        &self,
-        key: &[u8],
-        request: &ClaimRequest,
-    ) -> Result<ClaimState, StoreError> {
-        let client = self.writer.client().await?;
-        within(claim(&client, key, request)).await?
-    }
-
     /// Stores a decision, and returns it once it is on disk; nothing if another one answers.
     pub(crate) async fn propose(
         &self,
         proposal: DecisionProposal,
-        claim: &[u8],
     ) -> Result<Option<StoredDecision>, StoreError> {
         let mut client = self.writer.client().await?;
-        let made = within(decide(&mut client, proposal, claim, self.limit)).await?;
+        let made = within(decide(&mut client, proposal, self.limit)).await?;
         drop(client);
         self.sample().await;
         made
@@ -230,7 +195,6 @@ async fn list(
 async fn decide(
     client: &mut Client,
     proposal: DecisionProposal,
-    claim: &[u8],
     limit: u64,
 ) -> Result<Result<Option<StoredDecision>, StoreError>, LinkError> {
     let transaction = client.transaction().await?;
@@ -256,17 +220,8 @@ async fn decide(
         Ok(Some(decision)) => decision,
         other => return Ok(other),
     };
-    let name = reporter.name().as_bytes();
-    let of_reporter = "SELECT bytes FROM hlorank_reporters WHERE reporter = $1";
-    let of_reporter = transaction.query_opt(of_reporter, &[&name]).await?;
     let bytes = decision.bytes();
-    let room = Room {
-        limit,
-        held: totals.bytes.unsigned_abs(),
-        of_reporter: of_reporter
-            .map_or(0, |row| row.get::<_, i64>(0))
-            .unsigned_abs(),
-    };
+    let room = totals.room(&transaction, &reporter, limit).await?;
     if let Err(full) = room.check(&reporter, bytes) {
         return Ok(Err(full));
     }
@@ -280,54 +235,9 @@ async fn decide(
         &decision.encode_to_vec(),
     ];
     transaction.execute(INSERT, &values).await?;
-    let totals = Totals {
-        bytes: totals.bytes + signed(bytes),
-        ..totals
-    };
-    totals.write(&transaction).await?;
-    transaction
-        .execute(ADD_TO_REPORTER, &[&name, &signed(bytes)])
-        .await?;
-    transaction.execute(END_CLAIM, &[&claim]).await?;
+    totals.add(&transaction, &reporter, 0, bytes).await?;
     transaction.commit().await?;
     Ok(Ok(Some(decision)))
-}
-
-async fn claim(
-    client: &Client,
-    key: &[u8],
-    request: &ClaimRequest,
-) -> Result<Result<ClaimState, StoreError>, LinkError> {
-    let name = request.holder.client.name().as_bytes();
-    let worker = request.holder.worker.as_bytes();
-    client.execute(EXPIRE_CLAIMS, &[]).await?;
-    let is_made = if request.give_back {
-        client.execute(GIVE_BACK, &[&key, &name, &worker]).await?;
-        false
-    } else {
-        let seconds = request.ttl.as_secs_f64();
-        let values: [&(dyn ToSql + Sync); 5] =
-            [&key, &name, &worker, &seconds, &number(MAX_CLAIMS)];
-        client.execute(CLAIM, &values).await? > 0
-    };
-    if is_made {
-        return Ok(Ok(ClaimState::Granted));
-    }
-    let held = client.query_opt(CLAIMED_FOR, &[&key]).await?;
-    let since = held.map(|row| row.get::<_, f64>(0).max(0.0));
-    Ok(match since {
-        Some(since) => Ok(ClaimState::Held(Duration::from_secs_f64(since))),
-        None if request.give_back => Ok(ClaimState::Free),
-        None => {
-            let claims: i64 = client.query_one(CLAIMS, &[&name]).await?.get(0);
-            if claims < number(MAX_CLAIMS) {
-                // Another claim ended meanwhile.
-                Ok(ClaimState::Held(Duration::ZERO))
-            } else {
-                Err(StoreError::TooManyClaims { limit: MAX_CLAIMS })
-            }
-        }
-    })
 }
 
 fn snapshot_of(row: &Row) -> u64 {

@@ -1,4 +1,4 @@
-use std::{error::Error as _, future::poll_fn, io, sync::Arc, time::Duration};
+use std::{error::Error as _, future::poll_fn, io, ops::RangeInclusive, sync::Arc, time::Duration};
 
 use rustls::{ClientConfig, RootCertStore};
 use tokio::{
@@ -214,10 +214,10 @@ pub(super) struct Totals {
 }
 
 /// The format that this version writes and reads.
-const FORMAT: i64 = 5;
+const FORMAT: i64 = 6;
 
-/// The format without decisions, which becomes the current one when a server connects.
-const OLD_FORMAT: i64 = 4;
+/// The formats without decisions, and with claims apart from leases, which become the current one when a server connects.
+const OLD_FORMATS: RangeInclusive<i64> = 4..=5;
 
 /// Servers that start at the same time create the tables one after the other.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtext('hlorank_store'))";
@@ -249,25 +249,20 @@ const TABLES: &str = "
         record bytea NOT NULL,
         PRIMARY KEY (namespace, audience, key, target, generation)
     );
-    CREATE TABLE IF NOT EXISTS hlorank_claims (
+    CREATE TABLE IF NOT EXISTS hlorank_leases (
         key bytea PRIMARY KEY,
         client bytea NOT NULL,
-        worker bytea NOT NULL,
-        since timestamptz NOT NULL,
+        leases bytea NOT NULL,
         until timestamptz NOT NULL
     );
-    CREATE TABLE IF NOT EXISTS hlorank_searches (
-        key bytea PRIMARY KEY,
-        leases bytea NOT NULL,
-        used timestamptz NOT NULL
-    );
+    DROP TABLE IF EXISTS hlorank_claims, hlorank_searches;
     CREATE TABLE IF NOT EXISTS hlorank_store (
         number int PRIMARY KEY CHECK (number = 1),
         format bigint NOT NULL,
         measurements bigint NOT NULL,
         bytes bigint NOT NULL
     );
-    INSERT INTO hlorank_store VALUES (1, 5, 0, 0) ON CONFLICT (number) DO UPDATE SET format = excluded.format";
+    INSERT INTO hlorank_store VALUES (1, 6, 0, 0) ON CONFLICT (number) DO UPDATE SET format = excluded.format";
 
 /// The number of the latest decision; 0 without one.
 pub(super) const SNAPSHOT: &str = "SELECT coalesce(max(snapshot), 0) FROM hlorank_decisions";
@@ -275,7 +270,7 @@ pub(super) const SNAPSHOT: &str = "SELECT coalesce(max(snapshot), 0) FROM hloran
 /// Creates the tables if they are missing, and checks their format.
 async fn prepare(client: &mut Client) -> Result<(), LinkError> {
     // Asked first, so that a role without the right to create tables can use existing ones.
-    let exists = "SELECT to_regclass('hlorank_decisions') IS NOT NULL";
+    let exists = "SELECT to_regclass('hlorank_leases') IS NOT NULL";
     let exists: bool = within(client.query_one(exists, &[])).await?.get(0);
     if !exists {
         within(create(client)).await?;
@@ -291,7 +286,7 @@ async fn create(client: &mut Client) -> Result<(), Error> {
     if transaction.query_one(exists, &[]).await?.get(0) {
         let format = "SELECT format FROM hlorank_store";
         let format: i64 = transaction.query_one(format, &[]).await?.get(0);
-        if format != OLD_FORMAT {
+        if !OLD_FORMATS.contains(&format) {
             return Ok(());
         }
     }

@@ -18,10 +18,12 @@ use super::{DatabaseUrl, OpenStoreError, StoreFault, Subject, changes::Changes};
 use crate::metrics::{StoreSeries, set};
 
 mod decisions;
+mod leases;
 mod link;
 mod read;
-mod searches;
 mod write;
+
+pub(crate) use leases::SharedLeases;
 
 /// Measurements in a database. Two connections are used: one to read, and one to write.
 pub(super) struct PostgresStore {

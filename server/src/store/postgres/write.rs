@@ -9,7 +9,7 @@ use super::{
     read::{name_of, number},
 };
 use crate::store::{
-    Measurement, MeasurementFilter, ReportOutcome, StoreError,
+    Measurement, MeasurementFilter, ReportOutcome, Reporter, StoreError,
     key::{end_of_prefix, time_key},
     report::{Additions, Report, Room},
 };
@@ -51,7 +51,7 @@ const INSERT: &str = "
 const INSERT_GRAPH: &str = "
     INSERT INTO hlorank_graphs (key, kind, structure, message, bytes, reporter) VALUES ($1, $2, $3, $4, $5, $6)";
 
-pub(super) const ADD_TO_REPORTER: &str = "
+const ADD_TO_REPORTER: &str = "
     INSERT INTO hlorank_reporters VALUES ($1, $2)
     ON CONFLICT (reporter) DO UPDATE SET bytes = hlorank_reporters.bytes + excluded.bytes";
 
@@ -99,7 +99,6 @@ async fn add(
 ) -> Result<Result<ReportOutcome, StoreError>, LinkError> {
     let transaction = client.transaction().await?;
     let totals = Totals::lock(&transaction).await?;
-    let reporter = name_of(&report.reporter);
     let subject = report.subject.prefix();
     let keys: Vec<&[u8]> = report
         .records
@@ -111,15 +110,7 @@ async fn add(
     let kept: HashMap<&[u8], &[u8]> = kept.iter().map(|row| (row.get(0), row.get(1))).collect();
     let graph = "SELECT FROM hlorank_graphs WHERE key = $1";
     let graph = transaction.query_opt(graph, &[&subject]).await?;
-    let of_reporter = "SELECT bytes FROM hlorank_reporters WHERE reporter = $1";
-    let of_reporter = transaction.query_opt(of_reporter, &[&reporter]).await?;
-    let room = Room {
-        limit,
-        held: totals.bytes.unsigned_abs(),
-        of_reporter: of_reporter
-            .map_or(0, |row| row.get::<_, i64>(0))
-            .unsigned_abs(),
-    };
+    let room = totals.room(&transaction, &report.reporter, limit).await?;
     let Ok(additions) = report.additions(&room, graph.is_some(), |key, record| {
         Ok::<_, Infallible>(kept.get(key).map(|kept| Measurement::is_same(kept, record)))
     });
@@ -162,18 +153,10 @@ async fn insert(
         ];
         transaction.execute(INSERT_GRAPH, &values).await?;
     }
-    let bytes = i64::try_from(additions.bytes).unwrap_or(i64::MAX);
-    let totals = Totals {
-        measurements: totals.measurements + number(additions.records.len()),
-        bytes: totals.bytes + bytes,
-    };
-    totals.write(transaction).await?;
-    // A reporter without bytes has no row, as in the file.
-    if bytes > 0 {
-        transaction
-            .execute(ADD_TO_REPORTER, &[&reporter, &bytes])
-            .await?;
-    }
+    let measurements = number(additions.records.len());
+    totals
+        .add(transaction, &report.reporter, measurements, additions.bytes)
+        .await?;
     // The other servers hear of it when the transaction is committed.
     if additions.records.is_empty() {
         return Ok(());
@@ -216,6 +199,48 @@ async fn delete_some(
 }
 
 impl Totals {
+    /// How much is taken before a reporter adds something.
+    pub(super) async fn room(
+        &self,
+        transaction: &Transaction<'_>,
+        reporter: &Reporter,
+        limit: u64,
+    ) -> Result<Room, Error> {
+        let of_reporter = "SELECT bytes FROM hlorank_reporters WHERE reporter = $1";
+        let of_reporter = transaction
+            .query_opt(of_reporter, &[&name_of(reporter)])
+            .await?;
+        let of_reporter: i64 = of_reporter.map_or(0, |row| row.get(0));
+        Ok(Room {
+            limit,
+            held: self.bytes.unsigned_abs(),
+            of_reporter: of_reporter.unsigned_abs(),
+        })
+    }
+
+    /// Counts what a reporter adds.
+    pub(super) async fn add(
+        self,
+        transaction: &Transaction<'_>,
+        reporter: &Reporter,
+        measurements: i64,
+        bytes: u64,
+    ) -> Result<(), Error> {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let totals = Self {
+            measurements: self.measurements + measurements,
+            bytes: self.bytes + bytes,
+        };
+        totals.write(transaction).await?;
+        // A reporter without bytes has no row, as in the file.
+        if bytes > 0 {
+            transaction
+                .execute(ADD_TO_REPORTER, &[&name_of(reporter), &bytes])
+                .await?;
+        }
+        Ok(())
+    }
+
     /// Runs a statement that deletes, and subtracts the bytes of what it deleted. Returns how many
     /// there were.
     async fn delete(

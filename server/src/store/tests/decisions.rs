@@ -1,8 +1,8 @@
-//! The rules of decisions as a model whose every state is looked at, and the store of a file driven with the same steps.
+//! The rule by which a snapshot is answered as a model whose every state is looked at, and the store of a file.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use fastrand::Rng;
+use tempfile::TempDir;
 
 use crate::metrics::Metrics;
 use crate::store::{
@@ -189,103 +189,17 @@ pub(super) async fn all(store: &MeasurementStore, client: &str) -> Vec<StoredDec
 
 const TARGET: &str = "device=a;triton=3.9.0";
 
-/// A store in a folder of its own, which can be opened again as after a kill.
-struct Restarted {
-    folder: tempfile::TempDir,
-    store: Option<MeasurementStore>,
-}
-
-impl Restarted {
-    fn new() -> Self {
-        let mut new = Self {
-            folder: tempfile::tempdir().unwrap(),
-            store: None,
-        };
-        new.restart();
-        new
-    }
-
-    /// Opens the file again, without closing it.
-    fn restart(&mut self) {
-        self.store = None;
-        let path = self.folder.path().join("measurements");
-        // The writer ends a moment after its store.
-        let opened = std::iter::repeat_with(|| {
-            MeasurementStore::open(&path, 1 << 20, Metrics::default().store)
-        });
-        self.store = opened.flatten().next();
-    }
-
-    fn store(&self) -> &MeasurementStore {
-        self.store.as_ref().unwrap()
-    }
-}
-
-#[tokio::test]
-async fn the_store_answers_as_the_model_does_across_restarts() {
-    let mut random = Rng::with_seed(62);
-    for walk in 0..30 {
-        let (rule, strict) = match walk % 2 {
-            0 => (AnswerRule::UpToSnapshot, false),
-            _ => (AnswerRule::Strict, true),
-        };
-        let mut state = JobState::start();
-        let mut restarted = Restarted::new();
-        let value = |key: u8, generation: u64| format!("{{\"{key}\": {generation}}}");
-        let first = restarted.store().propose(proposal(0, 0, &value(0, 1)));
-        assert!(first.await.unwrap().is_some());
-        while let Some(step) = random.choice(state.steps(strict)) {
-            match step {
-                JobStep::Snapshot => {
-                    let view = restarted.store().decision(&lookup(0, 0, false)).await;
-                    assert_eq!(view.unwrap().snapshot, state.latest());
-                }
-                JobStep::Decide(key) => {
-                    let latest = state.generation(key);
-                    let new = proposal(key, latest, &value(key, latest + 1));
-                    let made = restarted
-                        .store()
-                        .propose(new.clone())
-                        .await
-                        .unwrap()
-                        .unwrap();
-                    assert_eq!(made.generation, latest + 1);
-                    // Sent again, and by somebody who was late.
-                    assert_eq!(restarted.store().propose(new).await, Ok(None));
-                    let late = restarted.store().propose(proposal(key, 0, "{}")).await;
-                    assert_eq!(late, Ok(None));
-                }
-                JobStep::Read(_, key) => {
-                    let before = all(restarted.store(), "reader").await;
-                    let asked = lookup(key, state.snapshot.unwrap(), strict);
-                    let view = restarted.store().decision(&asked).await.unwrap();
-                    let expected = match state.answer(key, rule) {
-                        0 => None,
-                        generation => Some(value(key, generation).into_bytes()),
-                    };
-                    assert_eq!(view.decision.map(|decision| decision.value), expected);
-                    assert_eq!(all(restarted.store(), "reader").await, before);
-                }
-            }
-            state = state.after(step, rule);
-            if random.u8(..4) == 0 {
-                restarted.restart();
-            }
-            let kept = all(restarted.store(), "reader").await;
-            let kept: Vec<(u8, u64, u64)> = kept
-                .iter()
-                .map(|made| (made.subject.key[0], made.generation, made.snapshot))
-                .collect();
-            assert_eq!(kept, state.made, "what was acknowledged is kept");
-        }
-        assert!(state.agrees());
-    }
+/// A store in a folder of its own.
+fn new_store() -> (TempDir, MeasurementStore) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("measurements");
+    let store = MeasurementStore::open(&path, 1 << 20, Metrics::default().store);
+    (folder, store.unwrap())
 }
 
 #[tokio::test]
 async fn another_target_has_candidates_and_never_the_answer() {
-    let restarted = Restarted::new();
-    let store = restarted.store();
+    let (_folder, store) = new_store();
     for target in ["device=a;triton=3.8.0", "device=b;triton=3.9.0", "a board"] {
         let mut other = proposal(0, 0, "{}");
         other.subject = subject(0, target);
@@ -300,8 +214,7 @@ async fn another_target_has_candidates_and_never_the_answer() {
 
 #[tokio::test]
 async fn what_a_client_decides_for_itself_answers_it_alone_and_for_ever() {
-    let restarted = Restarted::new();
-    let store = restarted.store();
+    let (_folder, store) = new_store();
     let own = DecisionProposal {
         for_itself: true,
         reporter: reporter("reader"),
@@ -329,8 +242,8 @@ async fn what_a_client_decides_for_itself_answers_it_alone_and_for_ever() {
     assert_eq!(of("reader").await, b"\"own\"");
     assert_eq!(of("other").await, b"\"for all\"");
     assert_eq!(store.propose(own).await, Ok(None));
-    assert_eq!(all(store, "other").await.len(), 1);
-    assert!(all(store, "reader").await.contains(&made));
+    assert_eq!(all(&store, "other").await.len(), 1);
+    assert!(all(&store, "reader").await.contains(&made));
     // Where everybody has an answer, it is this client's, too.
     store
         .propose(proposal(1, 0, "\"for all\""))
@@ -347,8 +260,7 @@ async fn what_a_client_decides_for_itself_answers_it_alone_and_for_ever() {
 
 #[tokio::test]
 async fn a_decision_supersedes_the_latest_generation_alone_and_deletion_leaves_it() {
-    let restarted = Restarted::new();
-    let store = restarted.store();
+    let (_folder, store) = new_store();
     let wrong = |found, latest| Err(StoreError::OtherGeneration { found, latest });
     assert_eq!(store.propose(proposal(0, 1, "{}")).await, wrong(1, 0));
     for generation in 0..3 {
@@ -366,7 +278,7 @@ async fn a_decision_supersedes_the_latest_generation_alone_and_deletion_leaves_i
         4
     );
     store.delete(&MeasurementFilter::default()).await.unwrap();
-    assert_eq!(all(store, "ci").await.len(), 4);
+    assert_eq!(all(&store, "ci").await.len(), 4);
     let ahead = store.decision(&lookup(0, 5, false)).await;
     assert_eq!(
         ahead,
@@ -389,8 +301,7 @@ async fn a_decision_supersedes_the_latest_generation_alone_and_deletion_leaves_i
 
 #[tokio::test]
 async fn decisions_count_in_the_size_of_the_store() {
-    let restarted = Restarted::new();
-    let store = restarted.store();
+    let (_folder, store) = new_store();
     let value = format!("\"{}\"", "a".repeat(60_000));
     let mut full = None;
     for key in 0..30 {

@@ -279,25 +279,25 @@ async fn a_database_is_bounded_and_refused_in_another_format() {
         report_of(&client, &kernels[0], "ann", Vec::new())
             .await
             .unwrap();
-        database.execute("UPDATE hlorank_store SET format = 6");
+        database.execute("UPDATE hlorank_store SET format = 7");
         // Whether the measurements are new or known.
         for kernel in &kernels[..2] {
             let refused = report_of(&client, kernel, "ann", Vec::new())
                 .await
                 .unwrap_err();
             assert_eq!(reason(&refused), Some("MEASUREMENTS_FAILED"), "{refused}");
-            says!(refused.to_string(), "format 6", "reads format 5");
+            says!(refused.to_string(), "format 7", "reads format 6");
         }
         let refused = client.delete(Deletion::Target(TARGET)).await.unwrap_err();
         assert_eq!(reason(&refused), Some("MEASUREMENTS_FAILED"), "{refused}");
-        database.execute("UPDATE hlorank_store SET format = 5");
+        database.execute("UPDATE hlorank_store SET format = 6");
         let kept = client.list_measurements(MeasurementsOf::All, &[]).await;
         assert_eq!(
             kept.unwrap().graphs.len(),
             1,
             "nothing was written or deleted"
         );
-        database.execute("UPDATE hlorank_store SET format = 6");
+        database.execute("UPDATE hlorank_store SET format = 7");
     }
     let refusal = async |flag: &str| {
         TestServer::try_start_with(&[flag])
@@ -307,7 +307,7 @@ async fn a_database_is_bounded_and_refused_in_another_format() {
             .to_string()
     };
     let refused = refusal(&format!("--measurements={}", database.url())).await;
-    says!(refused, "format 6", "127.0.0.1/postgres");
+    says!(refused, "format 7", "127.0.0.1/postgres");
     let refused = refusal("--measurements=postgres://me:secret@host:port/x").await;
     says!(refused, "no address of a PostgreSQL database");
     assert!(!refused.contains("secret"), "{refused}");

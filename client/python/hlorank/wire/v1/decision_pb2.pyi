@@ -120,12 +120,13 @@ class Claim(_message.Message):
     """Whether the claim ends, so that another worker can have it at once; off by default."""
     renew: _builtins.bool
     """Whether the worker holds the claim already and makes it again; off by default. A server that starts on a file has forgotten
-    claims: it takes those that their holders make again, and grants others only after their ttl.
+    claims: it takes those that their holders make again, and grants others only once all holders had time for that.
     """
     @_builtins.property
     def ttl(self) -> _duration_pb2.Duration:
-        """How long the claim lasts unless it is made again: 5 s to 1 h; 60 s if not set. Make it again after a third of the time. All
-        workers of a key should send the same, since a server that starts again grants a new claim after the time that this asks for.
+        """How long the claim lasts unless it is made again: 5 s to 1 h; 60 s if not set. Make it again after a third of the time, but at
+        least once a minute. All workers of a key should send the same, since a server that starts again grants a new claim after twice
+        that time.
         """
 
     def __init__(

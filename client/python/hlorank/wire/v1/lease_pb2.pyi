@@ -113,7 +113,8 @@ class LeaseRequest(_message.Message):
     @_builtins.property
     def ttl(self) -> _duration_pb2.Duration:
         """How long a lease lasts without renewal, from 5 s to 1 h; 60 s if not set. Workers renew at a third of it, but at least once a
-        minute. After a start on an existing file of measurements, a server leases nothing new for twice that time.
+        minute. After a start on an existing file of measurements, a server leases nothing new for twice that time, so all workers of a
+        search should send the same.
         """
 
     @_builtins.property
