@@ -17,6 +17,8 @@ mod keeper;
 #[cfg(test)]
 mod model;
 mod search;
+#[cfg(test)]
+mod simulation;
 mod turn;
 
 pub(crate) use claim::{ClaimRequest, ClaimState};
