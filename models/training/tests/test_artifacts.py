@@ -164,11 +164,13 @@ def test_few_lists_are_no_calibration(tmp_path):
     assert len(json.loads((tmp_path / name).read_text())["lists"]) == LEAST_LISTS
 
 
-def test_a_prior_is_what_most_lists_say_of_scores():
+def test_a_prior_is_one_line_through_all_lists():
     scores = np.array([-1.0, 1, -1, 1])
     beside = np.array([-1.0, -1, 1, 1])
-    lists = [(scores, np.exp(5 + slope * scores + 0.3 * beside)) for slope in (0.1, 0.2, 9)]
+    lists = [(scores + mean, np.exp(0.2 * scores + 0.3 * beside + mean)) for mean in (0, 5)]
     assert prior(lists) == {"slope": 0.2, "spread": 0.3}
+    differing = [(scores, np.exp(slope * scores)) for slope in (0.1, 0.3)]
+    assert prior(differing) == {"slope": 0.2, "spread": 0.1}
     # A manifest has no slope of 0 or less.
     assert prior([(scores, np.exp(-scores))])["slope"] > 0
 
