@@ -13,8 +13,9 @@ LONGEST_PAUSE = 1.0
 MESSAGE_BYTES = 64 << 20
 """Maximum length of a message in either direction."""
 
-ADAPTER_TIMEOUT = 2.0
-"""Seconds of a call of an adapter that a compilation waits for: its host can do without."""
+ADAPTER_TIMEOUT = 1.9
+"""Seconds of a call of an adapter that a compilation waits for, at most 2 s with all around it: its
+host can do without."""
 AWAY_PAUSE = 60.0
 """Seconds without calls after the server was away, so that a tuner does not wait for each."""
 
