@@ -8,6 +8,8 @@ pub(super) struct Trial {
     /// `[parameters]`
     pub(super) values: Vec<f32>,
     pub(super) seconds: f64,
+    /// How many configurations of the search were seen until then.
+    pub(super) place: usize,
 }
 
 /// Minimum number of measured configurations for parameters to be judged.
@@ -76,6 +78,7 @@ mod tests {
         let trial = |(one, other): (u8, u8)| Trial {
             values: vec![one.into(), other.into(), 7.0],
             seconds: seconds(one, other),
+            place: 0,
         };
         pairs.map(trial).collect()
     }

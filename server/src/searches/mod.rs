@@ -76,6 +76,8 @@ pub(crate) struct SearchSummary {
     fastest: Vec<(String, f32)>,
     /// `[configurations, seconds]` of each new fastest time.
     curve: Vec<(usize, f64)>,
+    /// `[configurations, seconds]` of measured configurations, evenly drawn.
+    times: Vec<(usize, f64)>,
     /// The parameters that explain most of the times, and the share of the variance of the logarithms that each explains.
     important: Vec<(String, f64)>,
     seconds_since_report: u64,
@@ -99,6 +101,9 @@ const MAX_PARAMETERS: usize = 64;
 
 /// Maximum number of workers of a search.
 const MAX_WORKERS: usize = 256;
+
+/// Maximum number of times that the page draws.
+const MAX_TIMES: usize = 128;
 
 /// Maximum number of new fastest times that are kept.
 const MAX_CURVE: usize = 256;
@@ -181,6 +186,7 @@ impl ReportedSearch {
             let trial = Trial {
                 values: self.values(&measurement.config),
                 seconds: measurement.outcome.seconds,
+                place: self.seen.len(),
             };
             let fastest = self.fastest.as_ref().map(|fastest| fastest.seconds);
             if fastest.is_none_or(|fastest| trial.seconds < fastest) {
@@ -240,6 +246,12 @@ impl ReportedSearch {
             fastest_seconds: self.fastest.as_ref().map(|trial| trial.seconds),
             fastest: names.iter().cloned().zip(fastest.copied()).collect(),
             curve: self.curve.clone(),
+            times: self
+                .trials
+                .iter()
+                .step_by(self.trials.len().div_ceil(MAX_TIMES).max(1))
+                .map(|trial| (trial.place, trial.seconds))
+                .collect(),
             important: important_parameters(names, &self.trials),
             seconds_since_report: self.last_report.elapsed().as_secs(),
             workers: workers.cloned().collect(),

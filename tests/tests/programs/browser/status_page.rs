@@ -77,11 +77,11 @@ async fn the_page_shows_models_calls_sharing_and_refusals_at_every_width_and_in_
         .await
         .unwrap();
     browser.until(&format!(
-        "{}.includes('125 µstile=4 warps=1')",
+        "{}.includes('125 µstile = 4 warps = 1')",
         text_of("searches")
     ));
     browser.until(&format!("{}.includes('tile100 %')", text_of("searches")));
-    browser.until("document.querySelector('#searches path').getAttribute('d').includes('V')");
+    browser.until("document.querySelector('#searches path[stroke=\"var(--blue)\"]').getAttribute('d').includes('V')");
 
     browser.check_looks("status-page");
     let elsewhere = "performance.getEntriesByType('resource').filter(({ name }) => !name.startsWith(location.origin + '/') \
