@@ -35,6 +35,8 @@ pub use decision::{
     DecisionSubject, DecisionView, ReaderDecisions, StoredDecision,
 };
 pub use error::{OpenStoreError, StoreError, StoreFault};
+#[cfg(test)]
+pub(crate) use file::simulated::polled;
 pub(crate) use key::config_digest;
 pub use key::{MeasurementFilter, Reporter, ReporterFilter, Subject};
 pub use location::{DatabaseUrl, StoreLocation};

@@ -39,7 +39,10 @@ use self::{
     expectations::{Expectations, Hold},
 };
 use super::{Leases, Renewed, SearchState, claim::ClaimState, search::renewals};
-use crate::{metrics::Metrics, store::MeasurementStore};
+use crate::{
+    metrics::Metrics,
+    store::{MeasurementStore, polled},
+};
 
 /// Number of seeds if none are given.
 const SEEDS: u64 = 200;
@@ -378,28 +381,32 @@ impl Simulation {
         self.expected.check_kept(&kept);
     }
 
-    /// A call goes on until it waits for the store, and the store has done its part.
+    /// A call goes on until its next use of the file, or until it waits for another call.
     fn poll(&mut self, number: usize) {
         let _runtime = self.runtime.enter();
         let worker = &mut self.workers[number];
         let call = worker.call.as_mut().unwrap();
-        call.waker.is_woken.store(false, SeqCst);
         let waker = Waker::from(Arc::clone(&call.waker));
-        self.plan.waits_for_turn.set(false);
-        let polled = call.future.as_mut().poll(&mut Context::from_waker(&waker));
-        let Poll::Ready(done) = polled else {
+        let mut context = Context::from_waker(&waker);
+        let polled = loop {
+            call.waker.is_woken.store(false, SeqCst);
+            self.plan.waits_for_turn.set(false);
+            let (polled, has_paused) = polled(|| call.future.as_mut().poll(&mut context));
             call.waits_for_turn = self.plan.waits_for_turn.get();
-            if !call.waits_for_turn {
-                call.waits += 1;
-                assert!(call.waits < MAX_WAITS, "D4: {:?} takes long", call.asking);
-                while !call.waker.is_woken.load(SeqCst) {
-                    thread::park();
-                }
-                // Between what is on disk and its answer.
-                let is_write = matches!(call.asking, Asking::Report { .. });
-                if self.with_faults && is_write && self.random.u8(..) < 8 {
-                    self.kill();
-                }
+            if polled.is_ready() || has_paused || call.waits_for_turn {
+                break polled;
+            }
+            while !call.waker.is_woken.load(SeqCst) {
+                thread::park();
+            }
+        };
+        let Poll::Ready(done) = polled else {
+            call.waits += usize::from(!call.waits_for_turn);
+            assert!(call.waits < MAX_WAITS, "D4: {:?} takes long", call.asking);
+            // Between what is on disk and its answer.
+            let is_write = matches!(call.asking, Asking::Report { .. });
+            if self.with_faults && is_write && self.random.u8(..) < 8 {
+                self.kill();
             }
             return;
         };

@@ -1,6 +1,8 @@
 //! Measurements in a file of this server, which one thread writes.
 
 pub(super) mod read;
+#[cfg(test)]
+pub(super) mod simulated;
 mod store_file;
 pub(super) mod tables;
 mod writer;
@@ -107,7 +109,11 @@ impl FileStore {
         read: impl FnOnce(&ReadTransaction) -> Result<T, redb::Error> + Send + 'static,
     ) -> Result<T, StoreError> {
         let file = Arc::clone(&self.file);
+        #[cfg(test)]
+        simulated::pause().await;
         let read = tokio::task::spawn_blocking(move || file.read(read)).await;
+        #[cfg(test)]
+        simulated::pause().await;
         read.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string())))
     }
 
@@ -138,11 +144,16 @@ impl FileStore {
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
         let closed = || StoreError::Failed("the store is closed".to_owned());
+        #[cfg(test)]
+        simulated::pause().await;
         self.commands
             .send(command(answer))
             .await
             .map_err(|_| closed())?;
         // The writer drops what it has not answered when it ends.
-        answered.await.unwrap_or_else(|_| Err(closed()))
+        let answer = answered.await.unwrap_or_else(|_| Err(closed()));
+        #[cfg(test)]
+        simulated::pause().await;
+        answer
     }
 }
