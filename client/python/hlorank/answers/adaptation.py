@@ -54,22 +54,21 @@ class RelatedSource:
     """What related measurements taught."""
 
     kind: SourceKind
-    """Of other instances of a space, of other kernels of one structure, or of the graph on another
-    target"""
+    """Other instances of a space, other kernels of one structure, or the graph on another target"""
     target: str
     """The other target; empty for other kinds"""
     lists: int
-    """Instances or kernels that have measurements enough; 1 or 0 of a target"""
+    """Instances or kernels that have enough measurements; 1 for a target, or 0 if it has too few"""
     measured_configs: int
-    """Distinct configurations that were read, of a target at most 300"""
+    """Distinct configurations that were read, at most 300 of a target"""
     used: bool
     """Whether scores rest on them"""
     agreement: float
-    """Kendall's tau of times that are known and of what these measurements predict: of kernels and
-    instances the mean over some that are left out; of a target the times are the target's own if 5
-    configurations are measured, else those of the other targets"""
+    """Kendall's tau of known times and of what these measurements predict: the mean over kernels or
+    instances that are left out; for a target, the times are those of the call's target if 5
+    configurations of it are measured, else this target's, which the others predict"""
     model_tau: float
-    """Of kernels, the same of the times and the model's scores; else 0"""
+    """The same of the times of kernels and the model's scores; 0 for other kinds"""
     refusal: str
     """Why they are not used: ``too_few_measurements``, ``unlike_others``, ``contradicted`` or
     ``no_better_than_model``; empty if they are"""

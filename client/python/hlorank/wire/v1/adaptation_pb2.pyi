@@ -101,13 +101,13 @@ class _SourceKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SourceKind
     SOURCE_KIND_UNSPECIFIED: _SourceKind.ValueType  # 0
     """Not set."""
     SOURCE_KIND_INSTANCES: _SourceKind.ValueType  # 1
-    """Of other instances of a feature set on the target, and on other targets if the call asked for them."""
+    """Other instances of a feature set on the target, and on other targets if the call asked for them."""
     SOURCE_KIND_KERNELS: _SourceKind.ValueType  # 2
-    """Of other kernels on the target, whose opcodes and edges are those of the kernel; shapes may differ. They teach how times rise with
-    the model's score and with the bounds of a tile.
+    """Other kernels on the target with the opcodes and edges of the kernel; shapes may differ. They teach how times rise with the model's
+    score and with the bounds of a tile.
     """
     SOURCE_KIND_TARGET: _SourceKind.ValueType  # 3
-    """Of the graph on another target."""
+    """The graph on another target."""
 
 class SourceKind(_SourceKind, metaclass=_SourceKindEnumTypeWrapper):
     """What related measurements are of."""
@@ -115,13 +115,13 @@ class SourceKind(_SourceKind, metaclass=_SourceKindEnumTypeWrapper):
 SOURCE_KIND_UNSPECIFIED: SourceKind.ValueType  # 0
 """Not set."""
 SOURCE_KIND_INSTANCES: SourceKind.ValueType  # 1
-"""Of other instances of a feature set on the target, and on other targets if the call asked for them."""
+"""Other instances of a feature set on the target, and on other targets if the call asked for them."""
 SOURCE_KIND_KERNELS: SourceKind.ValueType  # 2
-"""Of other kernels on the target, whose opcodes and edges are those of the kernel; shapes may differ. They teach how times rise with
-the model's score and with the bounds of a tile.
+"""Other kernels on the target with the opcodes and edges of the kernel; shapes may differ. They teach how times rise with the model's
+score and with the bounds of a tile.
 """
 SOURCE_KIND_TARGET: SourceKind.ValueType  # 3
-"""Of the graph on another target."""
+"""The graph on another target."""
 Global___SourceKind: _TypeAlias = SourceKind  # noqa: Y015
 
 class _SourceRefusal:
@@ -344,22 +344,22 @@ class RelatedSource(_message.Message):
     kind: Global___SourceKind.ValueType
     """What they are of."""
     target: _builtins.str
-    """Of another target, its name; else empty."""
+    """The name of the other target; empty for instances and kernels."""
     lists: _builtins.int
-    """Number of instances or kernels that have measurements enough; of another target 1, or 0 if it has too few."""
+    """Number of instances or kernels that have enough measurements; for another target 1, or 0 if it has too few."""
     measured_configs: _builtins.int
-    """Number of distinct configurations that were read and that were measured or failed. They are drawn in a fixed order: of a target at
-    most 300, of 8 kernels at most 64 each, of 4,096 instances at most 131,072 together.
+    """Number of distinct configurations that were read and that were measured or failed. They are drawn in a fixed order: at most 300 of
+    another target, at most 64 of each of 8 kernels, and at most 131,072 of 4,096 instances.
     """
     used: _builtins.bool
     """Whether scores rest on them."""
     agreement: _builtins.float
-    """Kendall's tau, from -1 to 1, of times that are known and of what these measurements predict. Of kernels and instances, some are
-    left out in turn and predicted by the others, and this is the mean. Of a target, the times are those of the call's target, if at least
-    5 configurations of it are measured, else what other targets predict of its own. 0 if there are neither.
+    """Kendall's tau, from -1 to 1, of known times and of what these measurements predict. Some kernels or instances are left out in turn
+    and predicted by the others, and this is the mean. For another target, the times are those of the call's target if at least 5 of its
+    configurations are measured; else the other targets predict the times of this one. 0 if there are neither.
     """
     model_tau: _builtins.float
-    """Of kernels, the same of the times and the model's scores; else 0."""
+    """The same of the times of kernels and the model's scores; 0 for other kinds."""
     refusal: Global___SourceRefusal.ValueType
     """Why scores do not rest on them; unspecified if they do."""
     def __init__(
