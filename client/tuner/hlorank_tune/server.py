@@ -96,9 +96,9 @@ def connected(server: str | Client | None) -> Iterator[Client | None]:
         yield client
 
 
-_SCREENED = 10
-"""Measurements before a server suggests what nothing but these say something of: until then, random
-draws show more of many parameters than changes of the default."""
+_SCREENED = 16
+"""Measurements before a server suggests: until then, random draws find more than changes of the
+default, and than what it knows of other programs."""
 
 C = TypeVar("C")
 
@@ -174,8 +174,7 @@ class Predictor(Generic[C]):
         adaptation = found.adaptation
         if found.combinations is None or adaptation is None:
             return Chosen([], [], None)
-        is_alone = set(adaptation.rests_on) <= {"measurements"}
-        if is_alone and adaptation.measured_configs < _SCREENED:
+        if adaptation.measured_configs < _SCREENED:
             return Chosen([], [], None)
         candidates = self._subject.candidates(found.combinations)
         scores = [each.score for each in found.suggestions]

@@ -115,26 +115,11 @@ class OptionSpace:
         return drawn
 
 
-class _Screening(Genetic):
-    """A genetic search that begins with a design in which every value occurs, and most several
-    times, since one option alone makes most of a gain."""
+class _RandomFirst(Genetic):
+    """A genetic search whose first generation is random: one option alone makes most of a gain, and
+    a candidate that changes many options hides it."""
 
-    _ROWS = 10
-    _CHANGED = 4
-    """How often an option is not the default: as many values as one has."""
-
-    def ask(self) -> Candidates:
-        """Returns the design, the same one in every round, and then generations."""
-        if not self._is_first:
-            return super().ask()
-        self._is_first = False
-        random = np.random.default_rng(0)
-        rows = np.zeros((self._ROWS, len(self._space.default)), np.int16)
-        for column, (_, *places) in enumerate(self._space.places):
-            chosen = random.permutation(self._ROWS)[: self._CHANGED]
-            if places:
-                rows[chosen, column] = np.resize(places, self._CHANGED)
-        return np.concatenate([rows, self._space.random(self._random, self._batch)])
+    _DRAWN = 1.0
 
 
 class OptionProblem(Problem):
@@ -204,8 +189,8 @@ class OptionProblem(Problem):
     def strategy(
         self, settings: Settings, random: np.random.Generator, batch: int, steps: int, start: list
     ) -> Genetic:
-        """Returns a new genetic search, which begins with a design."""
-        return _Screening(self.space, random, batch, np.unique(np.array(start), axis=0))
+        """Returns a new genetic search."""
+        return _RandomFirst(self.space, random, batch, np.unique(np.array(start), axis=0))
 
 
 def features_of(module: object) -> dict[str, int]:

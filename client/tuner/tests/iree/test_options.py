@@ -138,18 +138,20 @@ def test_a_tolerance_is_a_number_above_0(capsys, wrong):
     assert f"'{wrong}' is not a number above 0" in capsys.readouterr().err
 
 
-def test_other_programs_say_where_to_begin(capsys, tmp_path):
+def test_the_server_suggests_after_random_draws_and_keeps_what_was_measured(capsys, tmp_path):
     folder = tmp_path / "kept"
     folder.mkdir()
     with run_server(f"--models={folder}", f"--measurements={folder / 'measurements'}") as address:
         shared = f"--endpoint={address}", "--target=a board"
-        code, out, err = run(capsys, "model.py:program", *shared, "--measurements=9", "--out=first")
+        code, out, err = run(
+            capsys, "model.py:program", *shared, "--measurements=20", "--out=first"
+        )
         assert (code, err) == (0, "")
-        assert "9 measurements are kept for later searches on 'a board'" in out
+        assert "20 measurements are kept for later searches on 'a board'" in out
         code, out, err = run(capsys, "model.py:other", *shared, "--measurements=6", "--out=second")
         assert (code, err) == (0, "")
         with Client(address) as client:
             kept = client.list_measurements("a board").graphs
-    assert sorted(len(graph.seconds) for graph in kept) == [6, 9]
+    assert sorted(len(graph.seconds) for graph in kept) == [6, 20]
     scored = [row for row in rows("first") if row.get("score") is not None]
     assert scored and all(row["unit"] == "seconds" for row in scored)
