@@ -12,6 +12,7 @@ CODE = ("client/python/hlorank", "client/tuner/hlorank_tune")
 QUOTED = {
     "client/python/hlorank/graphs/lowered.py": "JAX on the caller's function",
     "client/python/hlorank/spaces/space.py": "the caller's own constraint",
+    "client/python/hlorank/worker/agreement.py": "what the leader of a group raised",
     "client/tuner/hlorank_tune/iree/program.py": "jaxlib on the caller's program",
     "client/tuner/hlorank_tune/iree/compiler.py": "IREE on its flags",
     "client/tuner/hlorank_tune/measure/host.py": "compilers on a candidate",
