@@ -5,10 +5,10 @@ use hlorank_graph::{Digest, Task};
 use super::{
     DatabaseUrl, DecisionAnswer, DecisionFilter, DecisionLookup, DecisionPage, DecisionProposal,
     DecisionView, KeptGraph, Measurement, MeasurementFilter, OpenStoreError, Page, ReportOutcome,
-    Reporter, ReporterFilter, StoreError, StoredDecision, Subject,
+    Reporter, ReporterFilter, SharedLeases, StoreError, StoredDecision, Subject,
     changes::{Changes, MeasurementChange},
     file::{FileStore, read},
-    postgres::{PostgresStore, SharedLeases},
+    postgres::PostgresStore,
     report::Report,
 };
 use crate::metrics::{StoreSeries, set};

@@ -27,6 +27,7 @@ mod measurement_store;
 mod postgres;
 mod report;
 mod retention;
+mod shared_leases;
 mod target_parts;
 
 pub use changes::MeasurementChange;
@@ -44,8 +45,8 @@ pub use measurement::{
     GraphKind, KeptGraph, MAX_GRAPH_BYTES, Measurement, Outcome, Page, ReportOutcome,
 };
 pub use measurement_store::MeasurementStore;
-pub(crate) use postgres::SharedLeases;
 pub(crate) use retention::RunningRetention;
+pub(crate) use shared_leases::SharedLeases;
 pub(crate) use target_parts::different_parts;
 pub use target_parts::{TargetFault, canonical_target};
 

@@ -7,16 +7,7 @@ use super::{
     PostgresStore,
     link::{LinkError, within},
 };
-use crate::store::StoreError;
-
-/// The leases of a search, or the claim of a key.
-pub(crate) struct SharedLeases {
-    /// The client of a claim; empty for a search.
-    pub(crate) client: String,
-    /// When they may be forgotten, in milliseconds of the database's clock.
-    pub(crate) until: u64,
-    pub(crate) bytes: Vec<u8>,
-}
+use crate::store::{SharedLeases, StoreError};
 
 /// Adds a key, or locks it until the transaction ends, so that servers change it one after the other.
 const LOCK: &str = "

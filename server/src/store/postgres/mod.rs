@@ -23,8 +23,6 @@ mod link;
 mod read;
 mod write;
 
-pub(crate) use leases::SharedLeases;
-
 /// Measurements in a database. Two connections are used: one to read, and one to write.
 pub(super) struct PostgresStore {
     reader: Link,
