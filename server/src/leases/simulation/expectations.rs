@@ -149,10 +149,8 @@ impl Expectations {
         match (asking, done) {
             (_, Done::Suggested(leases, state)) => {
                 for (config, id) in leases {
-                    self.given
-                        .entry(*config)
-                        .or_default()
-                        .insert(hold.worker.clone());
+                    let workers = self.given.entry(*config).or_default();
+                    workers.insert(hold.worker.clone());
                     // It may have been given back before the answer came.
                     if !self.given_back.contains(id) {
                         self.lease(Thing::Config(*config), hold, began, false);
