@@ -136,16 +136,9 @@ pub(crate) fn check_graph(graph: &Graph) {
 
 /// Checks that a graph of a feature set that is sent again has the same hash.
 fn check_feature_graph(features: &FeatureGraph, graph: &Graph) {
-    let (set, edges) = (features.set().to_owned(), features.edges().to_vec());
-    let again = FeatureGraph::new(
-        set,
-        features.nodes(),
-        features.features().to_vec(),
-        edges,
-        &LIMITS,
-    );
+    let again = FeatureGraph::of_message(&features.to_message(), &LIMITS);
     assert_eq!(
-        Graph::of_features(again.expect("arrays of a graph")).hash(),
+        Graph::of_features(again.expect("a graph that was read")).hash(),
         graph.hash(),
         "sent again"
     );
