@@ -25,6 +25,17 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.address
 
 
+@pytest.fixture(scope="module", params=["with a store", "without a store"])
+def empty(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """A server without models, with a store and without one; gives its address."""
+    folder = tmp_path_factory.mktemp("empty")
+    kept = str(folder / "measurements") if request.param == "with a store" else "off"
+    with run_server(f"--models={folder}", f"--measurements={kept}") as address:
+        yield address
+
+
 @pytest.fixture(scope="session")
 def layout_graph() -> MeasuredGraph:
     return read_graphs(DATA / "measured/layout_random_window_reversed.pb")[0]

@@ -6,7 +6,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from servers import run_server
 
 from hlorank import ArgumentError, AsyncClient, Client, Lease, RefusedError, Space, Worker
 from hlorank.configurations.described import DescribedConfigs
@@ -23,15 +22,6 @@ def seconds(one):
     random configuration about 20 ms."""
     off = (((one[name] - (12 if name in NAMES[:2] else 40)) / 64) ** 2 for name in NAMES)
     return 1e-3 * float(np.exp(3 * sum(off)))
-
-
-@pytest.fixture(scope="module", params=["with a store", "without a store"])
-def empty(request, tmp_path_factory):
-    """A server without models."""
-    folder = tmp_path_factory.mktemp("empty")
-    kept = str(folder / "measurements") if request.param == "with a store" else "off"
-    with run_server(f"--models={folder}", f"--measurements={kept}") as address:
-        yield address
 
 
 def test_a_large_product_is_described_and_its_numbers_count_all_combinations():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from fake_server import answered, fake_server
 from measured import form_of
-from servers import run_server
 
 from hlorank import (
     Adapt,
@@ -42,15 +41,6 @@ def seconds_of(one, best_tile=32):
 
 def fastest(best_tile=32):
     return min(range(len(SPACE)), key=lambda number: seconds_of(SPACE[number], best_tile))
-
-
-@pytest.fixture(scope="module", params=["with a store", "without a store"])
-def empty(request, tmp_path_factory):
-    """A server without models."""
-    folder = tmp_path_factory.mktemp("empty")
-    kept = str(folder / "measurements") if request.param == "with a store" else "off"
-    with run_server(f"--models={folder}", f"--measurements={kept}") as address:
-        yield address
 
 
 def test_requests_have_the_space_what_was_measured_and_what_is_asked():

@@ -16,7 +16,7 @@ use crate::{
     errors::ServiceError,
     leases::{
         GrantedLease, LEASE_ID_BYTES, LeaseBudget, LeaseWorker, MAX_LEASES, Renewed, SearchKey,
-        WantedLeases,
+        WantedLeases, millis,
     },
     store::{Outcome, Subject},
 };
@@ -161,7 +161,7 @@ pub(super) fn lease_worker(
         client: String::new(),
         name,
         machine: String::new(),
-        ttl: u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX),
+        ttl: millis(lasts),
     })
 }
 

@@ -293,7 +293,7 @@ impl KeptSearches {
         Ok(done)
     }
 
-    /// The number of live claims of a client, if there are so many searches and claims that it may have too many.
+    /// Counts the live claims of a client. Returns 0 as long as there are fewer searches and claims than a client may have.
     fn claims(&self, client: &str, now: u64) -> usize {
         if client.is_empty() || self.by_key.len() < MAX_CLAIMS {
             return 0;

@@ -352,7 +352,7 @@ impl LiveLease {
 }
 
 /// The milliseconds of a duration.
-pub(super) fn millis(duration: Duration) -> u64 {
+pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 

@@ -61,7 +61,7 @@ pub(super) enum Asking {
     Claim(usize),
     Renew(LeasedThing),
     GiveBack(LeasedThing),
-    /// Of a key, a proposal.
+    /// For a key, this is a proposal.
     Report {
         thing: LeasedThing,
         seconds: f64,

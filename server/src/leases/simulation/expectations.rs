@@ -313,7 +313,7 @@ impl Expectations {
         let other = holds
             .get(&thing)
             .filter(|other| other.worker != hold.worker);
-        // Of two that the server has forgotten, it adopts the one that renews first.
+        // If the server has forgotten two leases, it adopts the first that is renewed.
         let other = other.filter(|other| other.is_known || !renews);
         assert!(
             other.is_none(),
