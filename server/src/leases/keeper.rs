@@ -15,8 +15,8 @@ use uuid::Uuid;
 use super::{
     LeaseError,
     search::{
-        GrantedLease, LeaseWorker, LeasedSearch, MAX_CLAIMS, MAX_LEASES, Renewed, SearchView,
-        millis, renewals,
+        BudgetLeft, GrantedLease, LeaseWorker, LeasedSearch, MAX_CLAIMS, MAX_LEASES, Renewed,
+        SearchView, millis, renewals,
     },
 };
 use crate::{
@@ -163,19 +163,20 @@ impl Leases {
             .await
     }
 
-    /// Leases those of some configurations that nobody has. `None` stands for the others. Fails if the search has too many
-    /// leases for one more.
+    /// Leases those of some configurations that nobody has, within what is left of the budget. `None` stands for the others.
+    /// Fails if the search has too many leases for one more.
     pub(crate) async fn grant(
         &self,
         key: &SearchKey,
         worker: &LeaseWorker,
         configs: &[Digest],
+        left: &BudgetLeft<'_>,
     ) -> Result<Vec<Option<GrantedLease>>, LeaseError> {
         let granted = self.change_search(key, |search, now| {
             let new_id = || Uuid::new_v4().into_bytes();
             match search.live.len() {
                 found @ MAX_LEASES.. => Err(LeaseError::TooMany { found }),
-                _ => Ok(search.grant(worker, configs, new_id, now)),
+                _ => Ok(search.grant(worker, configs, left, new_id, now)),
             }
         });
         granted.await?
@@ -356,8 +357,16 @@ mod tests {
             };
             let configs: Vec<Digest> = (0..=255).map(|byte| Digest([byte; 32])).collect();
             let key = Digest::of_parts("test", [&number.to_be_bytes()[..]]);
+            let none = HashSet::new();
+            let left = BudgetLeft::without_limit(&none);
             kept.change(key, "", |search, _, now| {
-                search.grant(&worker, &configs, || Uuid::new_v4().into_bytes(), now)
+                search.grant(
+                    &worker,
+                    &configs,
+                    &left,
+                    || Uuid::new_v4().into_bytes(),
+                    now,
+                )
             })
         };
         // Those of the past have expired by now.

@@ -1,11 +1,11 @@
 //! Every interleaving of a few workers, deaths, crashes of the server, lost answers and expired leases, in steps of the real
 //! [`LeasedSearch`]. Each variant breaks one rule, and has to fail.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use hlorank_graph::Digest;
 
-use super::search::{LeaseWorker, LeasedSearch, Renewed};
+use super::search::{BudgetLeft, LeaseWorker, LeasedSearch, Renewed};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 enum Phase {
@@ -188,9 +188,11 @@ impl World {
             let config = (0..CONFIGS).find(is_free)?;
             self.leased_twice |= self.is_measured(config);
             let id = [self.next_lease; 16];
+            let none = HashSet::new();
+            let left = BudgetLeft::without_limit(&none);
             let granted = self
                 .search
-                .grant(&asking(worker), &[digest(config)], || id, 0);
+                .grant(&asking(worker), &[digest(config)], &left, || id, 0);
             self.next_lease += 1;
             granted.into_iter().next().flatten()
         })?;

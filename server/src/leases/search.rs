@@ -1,6 +1,9 @@
 //! The state machine of one search.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeSet, HashSet},
+    time::Duration,
+};
 
 use hlorank_graph::Digest;
 
@@ -106,6 +109,15 @@ pub(crate) struct SearchView {
     /// Time since something was leased first.
     pub(crate) runs_for: Duration,
     pub(crate) crashed: Vec<CrashedConfig>,
+}
+
+/// What may still be leased of a search, as it was counted before something was chosen.
+pub(crate) struct BudgetLeft<'a> {
+    pub(crate) leases: usize,
+    /// The configurations of the live leases that were counted.
+    pub(crate) live: HashSet<Digest>,
+    /// The measured configurations that were counted.
+    pub(crate) measured: &'a HashSet<Digest>,
 }
 
 /// What became of a lease that was to be renewed.
@@ -248,27 +260,39 @@ impl LeasedSearch {
         self.lost.retain(|lost| lost.config != config.0);
     }
 
-    /// Leases those of some configurations that nobody has. `None` stands for the others.
+    /// Leases those of some configurations that nobody has, within what is left of the budget. `None` stands for the others.
     pub(super) fn grant(
         &mut self,
         worker: &LeaseWorker,
         configs: &[Digest],
+        left: &BudgetLeft,
         mut new_id: impl FnMut() -> [u8; LEASE_ID_BYTES],
         now: u64,
     ) -> Vec<Option<GrantedLease>> {
+        let mut left = left.leases.saturating_sub(self.uncounted(left));
         let grant = |&config: &Digest| {
             let is_leased = self.live.iter().any(|lease| lease.config == config.0);
             let is_reported = self.ended.iter().any(|ended| ended.reported == config.0);
-            if is_leased || is_reported {
+            if is_leased || is_reported || left == 0 || self.live.len() >= MAX_LEASES {
                 return None;
             }
-            if self.live.len() >= MAX_LEASES {
-                return None;
-            }
+            left -= 1;
             let id = new_id().to_vec();
             Some(self.lease(worker, id, config, now).granted(now))
         };
         configs.iter().map(grant).collect()
+    }
+
+    /// Counts the configurations that were adopted, leased through another server, or reported since the budget was counted.
+    fn uncounted(&self, left: &BudgetLeft) -> usize {
+        let live = self.live.iter().map(|lease| &lease.config);
+        let reported = self.ended.iter().map(|lease| &lease.reported);
+        let reported = reported.filter(|config| !config.is_empty());
+        let configs = live.chain(reported).map(|config| digest(config));
+        let is_counted =
+            |config: &Digest| left.live.contains(config) || left.measured.contains(config);
+        let uncounted: HashSet<Digest> = configs.filter(|config| !is_counted(config)).collect();
+        uncounted.len()
     }
 
     /// Prolongs a lease. A lease that is not live is adopted if nobody else has its configuration; `is_measured` says whether
@@ -367,6 +391,18 @@ fn keep_last<T>(list: &mut Vec<T>) {
 }
 
 #[cfg(test)]
+impl<'a> BudgetLeft<'a> {
+    /// More than any test leases.
+    pub(super) fn without_limit(measured: &'a HashSet<Digest>) -> Self {
+        Self {
+            leases: usize::MAX,
+            live: HashSet::new(),
+            measured,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -390,7 +426,9 @@ mod tests {
         search.pass(now);
         let mut id = [0; LEASE_ID_BYTES];
         id[..8].copy_from_slice(&(now + u64::from(number)).to_be_bytes());
-        let granted = search.grant(&worker(name), &[config(number)], || id, now);
+        let none = HashSet::new();
+        let left = BudgetLeft::without_limit(&none);
+        let granted = search.grant(&worker(name), &[config(number)], &left, || id, now);
         granted.into_iter().next().flatten()
     }
 
@@ -446,6 +484,35 @@ mod tests {
         let lease = grant(&mut search, "a", 2, 2_000).unwrap();
         search.end(&lease.id, false, 2_000);
         assert!(grant(&mut search, "b", 2, 2_000).is_some(), "given back");
+    }
+
+    #[test]
+    fn what_others_lease_and_report_while_one_chooses_counts_in_the_budget() {
+        let mut search = LeasedSearch::default();
+        grant(&mut search, "a", 1, 0).unwrap();
+        let grants = |search: &mut LeasedSearch, leases| {
+            let left = BudgetLeft {
+                leases,
+                live: HashSet::from([config(1)]),
+                measured: &HashSet::from([config(2)]),
+            };
+            let granted = search.grant(
+                &worker("b"),
+                &[config(8), config(9)],
+                &left,
+                || [1; 16],
+                2_000,
+            );
+            granted.iter().flatten().count()
+        };
+        assert_eq!(grants(&mut search.clone(), 1), 1, "all of it was counted");
+        let lease = grant(&mut search, "c", 3, 1_000).unwrap();
+        assert_eq!(grants(&mut search.clone(), 1), 0);
+        assert_eq!(grants(&mut search.clone(), 2), 1);
+        search.end(&lease.id, true, 1_500);
+        assert_eq!(grants(&mut search.clone(), 1), 0, "it is measured");
+        search.renew(&worker("d"), &[7; 16], config(4), Some(false), 1_600);
+        assert_eq!(grants(&mut search, 2), 0);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use hlorank_graph::Digest;
 
 use super::{
     keeper::SearchKey,
-    search::{GrantedLease, LeaseWorker, SearchView},
+    search::{BudgetLeft, GrantedLease, LeaseWorker, SearchView},
 };
 use crate::{adaptation::SuggestionRequest, store::Outcome};
 
@@ -43,11 +43,12 @@ pub(crate) enum SearchState {
 }
 
 /// What is known of a search before something is chosen.
-pub(crate) struct LeasingTurn {
+pub(crate) struct LeasingTurn<'a> {
     /// The worker's own live leases, each with its number in the batch.
     pub(crate) own: Vec<(usize, GrantedLease)>,
     /// Number of configurations to choose.
     pub(crate) fresh: usize,
+    pub(crate) left: BudgetLeft<'a>,
     /// Numbers of configurations that are being measured, and that were.
     pub(crate) pending: Vec<usize>,
     pub(crate) measured: Vec<usize>,
@@ -63,11 +64,11 @@ pub(crate) type Places = HashMap<Digest, usize>;
 pub(crate) const SOONEST_RETRY: Duration = Duration::from_millis(100);
 const LATEST_RETRY: Duration = Duration::from_secs(1);
 
-impl LeasingTurn {
+impl<'a> LeasingTurn<'a> {
     pub(crate) fn new(
         places: &Places,
         view: SearchView,
-        measured: &HashSet<Digest>,
+        measured: &'a HashSet<Digest>,
         asked: &SuggestionRequest,
         wanted: &WantedLeases,
         grace: Duration,
@@ -78,6 +79,8 @@ impl LeasingTurn {
         let numbers: Vec<usize> = measured.iter().filter_map(place).collect();
         let counts = |config: &&Digest| !wanted.is_listed || places.contains_key(*config);
         let spent = measured.iter().filter(counts).count();
+        let leased = view.own.iter().map(|lease| &lease.config);
+        let live = leased.chain(&view.others).copied().collect();
         let others = view.others.iter().filter(|config| is_free(config));
         let taken_by_others = others.clone().filter(counts).count();
         let others: Vec<usize> = others.filter_map(place).collect();
@@ -117,6 +120,11 @@ impl LeasingTurn {
         Self {
             own,
             fresh,
+            left: BudgetLeft {
+                leases: in_budget,
+                live,
+                measured,
+            },
             pending,
             measured: numbers,
             nothing,

@@ -26,7 +26,7 @@ pub(crate) struct LeasedSuggestions {
     pub(crate) state: SearchState,
 }
 
-/// How often a choice is repeated of which other servers leased everything meanwhile.
+/// How often a choice is repeated of which nothing could be leased, since others leased meanwhile.
 const TRIES: usize = 4;
 
 /// Returns the worker's own live leases, and then leases others of the batch that nobody has and that were not measured.
@@ -70,8 +70,8 @@ pub(crate) async fn suggest_leased(
         let configs = configs.map(|config| config_digest(&batch.configurations.canonical(config)));
         let configs: Vec<Digest> = configs.collect();
         if !configs.is_empty() {
-            let new = leases.grant(&wanted.key, &wanted.worker, &configs).await?;
-            for (each, lease) in fresh.into_iter().zip(new) {
+            let new = leases.grant(&wanted.key, &wanted.worker, &configs, &turn.left);
+            for (each, lease) in fresh.into_iter().zip(new.await?) {
                 if let Some(lease) = lease {
                     chosen.suggested.push(each);
                     granted.push(lease);

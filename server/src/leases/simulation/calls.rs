@@ -367,7 +367,7 @@ impl Suggesting {
             .map(|config| u8::try_from(config).unwrap());
         let numbers: Vec<u8> = numbers.collect();
         let fresh: Vec<Digest> = numbers.iter().map(|config| digest(*config)).collect();
-        let granted = leases.grant(key, worker, &fresh).await.unwrap();
+        let granted = leases.grant(key, worker, &fresh, &turn.left).await.unwrap();
         let own = turn.own.into_iter().map(|(_, lease)| lease);
         let given = own.chain(granted.into_iter().flatten());
         let given = given
