@@ -370,8 +370,8 @@ impl<'a> Cut<'a> {
         let longer = self.minors.iter().find(|&&of| extents[of] > 1.0);
         let stride = |of: Option<&usize>| of.and_then(|&of| access.stride(of)).unwrap_or(0.0);
         let is_still = |of: &&usize| access.stride(**of).is_none();
-        let still: Vec<usize> = self.minors.iter().filter(is_still).copied().collect();
-        let still_reduced: Vec<usize> = self.reduction.iter().filter(is_still).copied().collect();
+        let still = || self.minors.iter().filter(is_still);
+        let still_reduced = self.reduction.iter().filter(is_still);
         let size = |of: usize| self.vector[of];
         let last = access.sizes.last().copied();
         let vector_bytes = log2(piece.vector * element);
@@ -390,8 +390,8 @@ impl<'a> Cut<'a> {
             stride_column(stride(longer)),
             stride_column(stride(self.reduction.first())),
             self.minor_loop(access.index.last().and_then(|terms| terms.last())),
-            log2(product(&still, size) * product(&still_reduced, size)),
-            log2(product(&still, |of| (extents[of] / self.tile[of]).ceil())),
+            log2(product(still(), size) * product(still_reduced, size)),
+            log2(product(still(), |of| (extents[of] / self.tile[of]).ceil())),
             log2(piece.loads),
             // The second dimension from the end moves by the size of the last one.
             if access.sizes.len() > 1 {
@@ -456,8 +456,8 @@ fn stride_column(stride: f64) -> f64 {
     if stride > 0.0 { log2(stride) } else { -1.0 }
 }
 
-fn product(loops: &[usize], value: impl Fn(usize) -> f64) -> f64 {
-    loops.iter().map(|&of| value(of)).product()
+fn product<'a>(loops: impl IntoIterator<Item = &'a usize>, value: impl Fn(usize) -> f64) -> f64 {
+    loops.into_iter().map(|&of| value(of)).product()
 }
 
 fn log2(value: f64) -> f64 {

@@ -19,10 +19,16 @@ pub struct ModuleExtent {
     without_shapes: usize,
     /// Bytes of the largest instruction that unfold when it is decoded.
     unfolding: usize,
+    /// Maximum number of operands and called computations of all instructions.
+    references: usize,
 }
 
 /// Bytes of a node while a graph is read: its features as they are read, in their order, in the graph and in its segments.
 const NODE_BYTES: usize = 4 * 640;
+
+/// Bytes of a reference while a graph is read: its id, its edge and its number in the lists of operands, each in an array that takes
+/// three times as much while it grows.
+const REFERENCE_BYTES: usize = 3 * (size_of::<i64>() + size_of::<[u32; 2]>() + size_of::<u32>());
 
 /// What a byte of an instruction becomes at most: a dimension of a window has two.
 const UNFOLDED_BYTES: usize = size_of::<WindowDimension>() / 2;
@@ -51,6 +57,7 @@ impl ModuleExtent {
             for instruction in pace::in_steps(16, nested(computation, 2)) {
                 extent.nodes += 1;
                 extent.unfolding = extent.unfolding.max(nested_bytes(instruction));
+                extent.references += references(instruction);
             }
         }
         extent
@@ -70,6 +77,8 @@ impl ModuleExtent {
                     extent.nodes += 1;
                     extent.without_shapes += usize::from(!has_shape);
                 }
+                // Every reference follows a comma or, as the first operand does, an opcode.
+                extent.references += usize::from(!is_quoted && byte == b',');
                 // A shape stands between the opcode and what begins its instruction.
                 has_shape = match byte {
                     b']' | b')' | b'}' => true,
@@ -79,6 +88,7 @@ impl ModuleExtent {
                 before = byte;
             }
         }
+        extent.references += extent.nodes;
         extent
     }
 
@@ -88,6 +98,7 @@ impl ModuleExtent {
         self.nodes.min(limits.nodes) * NODE_BYTES
             + self.without_shapes.min(limits.nodes) * SHAPE_BYTES
             + self.unfolding * UNFOLDED_BYTES
+            + self.references.min(limits.edges) * REFERENCE_BYTES
     }
 
     /// Returns the limits within which it takes no more than its [`bytes`](Self::bytes).
@@ -113,6 +124,17 @@ impl ModuleExtent {
     }
 }
 
+/// The number of operands and called computations of an instruction. Their ids need not be packed.
+fn references(instruction: &[u8]) -> usize {
+    let fields = Fields::new(instruction).map_while(Result::ok);
+    let counts = fields.map(|field| match field {
+        (36 | 38, Payload::Bytes(ids)) => ids.iter().filter(|byte| **byte < 0x80).count(),
+        (36 | 38, Payload::Varint(_)) => 1,
+        _ => 0,
+    });
+    counts.sum()
+}
+
 /// The messages of a field, up to the first error.
 fn nested(message: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     let fields = Fields::new(message).map_while(Result::ok);
@@ -136,5 +158,25 @@ mod tests {
         let read = HloModule::read_text(text, &Limits::default()).unwrap();
         let extent = ModuleExtent::of_text(text);
         assert_eq!((extent.nodes, extent.without_shapes), (read.len(), 1));
+    }
+
+    #[test]
+    fn every_operand_of_a_kernel_is_counted() {
+        const OPERANDS: usize = 1_000;
+        let limits = Limits::default();
+        let operands = vec!["p"; OPERANDS].join(", ");
+        let text = format!(
+            "HloModule m\n\nENTRY e {{\n  p = f32[] parameter(0)\n  ROOT t = f32[{OPERANDS}] concatenate({operands}), dimensions={{0}}\n}}\n"
+        );
+        let module = HloModule::read_text(&text, &limits).unwrap();
+        let lists = module.operand_lists().unwrap();
+        let held = size_of_val(lists.numbers()) + OPERANDS * size_of::<i64>();
+        let by_nodes = ModuleExtent::of_nodes(2).bytes(&limits);
+        let of_text = ModuleExtent::of_text(&text);
+        assert!(of_text.bytes(&limits) - by_nodes >= held);
+        // In a message, an id takes a byte, and the first id of some instruction another field.
+        let mut instruction = vec![36 << 3 & 0x7f | 0x80, 2, 1];
+        instruction.extend([36 << 3 & 0x7f | 2 | 0x80, 2, 3, 1, 0x80, 1]);
+        assert_eq!(references(&instruction), 3);
     }
 }

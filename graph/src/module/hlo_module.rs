@@ -61,21 +61,27 @@ impl HloModule<'_> {
     pub(crate) fn operand_lists(&self) -> Option<OperandLists> {
         let entry = self.computations.entry()?;
         let root = *self.nodes_by_id.get(&entry.root_id)? as usize;
-        let is_inside = |node: usize| entry.nodes.contains(&node);
-        let mut instructions = Vec::with_capacity(entry.nodes.len());
-        for node in pace::in_steps(pace::STEPS, entry.nodes.clone()) {
-            let ids = self.nodes.operands(node).iter();
-            let operands: Option<Vec<u32>> =
-                ids.map(|id| self.nodes_by_id.get(id).copied()).collect();
-            let operands = operands?;
-            if !operands.iter().all(|&operand| is_inside(operand as usize)) {
-                return None;
-            }
-            let dimensions = self.nodes.dimensions.get(&node);
-            instructions.push((operands, dimensions.cloned().unwrap_or_default()));
+        let inside = |id: &i64| {
+            let operand = *self.nodes_by_id.get(id)?;
+            let is_inside = entry.nodes.contains(&(operand as usize));
+            is_inside.then_some(operand)
+        };
+        let nodes = || pace::in_steps(pace::STEPS, entry.nodes.clone());
+        let are_inside = |node: usize| {
+            self.nodes
+                .operands(node)
+                .iter()
+                .all(|id| inside(id).is_some())
+        };
+        if !entry.nodes.contains(&root) || !nodes().all(are_inside) {
+            return None;
         }
-        let lists = OperandLists::new(entry.nodes.start, root, instructions.into_iter());
-        is_inside(root).then_some(lists)
+        let instructions = nodes().map(|node| {
+            let operands = self.nodes.operands(node).iter().filter_map(inside);
+            let dimensions = self.nodes.dimensions.get(&node);
+            (operands.collect(), dimensions.cloned().unwrap_or_default())
+        });
+        Some(OperandLists::new(entry.nodes.start, root, instructions))
     }
 
     /// Describes a node by reading its instruction again; `None` if there is no such node.
