@@ -32,15 +32,21 @@ use self::stop_signals::StopSignals;
 /// Builds of ONNX Runtime report their use over the network and keep a device id in the home folder, unless the first one is
 /// set when they are loaded. The setting in their interface has no effect on Linux (1.31.1).
 ///
-/// The others are thresholds of glibc: it returns a block of more than 4 MiB to the system as soon as it is freed, and the free
-/// end of a heap if that is larger than 8 MiB. By default, glibc raises these thresholds up to 32 and 64 MiB. It then keeps the
-/// blocks of an unloaded model or of a large call for later ones, which fit into them worse and worse, in an arena of each thread.
-/// Lower thresholds make large calls slow: every block of such a call comes from the system, which clears it first.
-const VARIABLES: [(&str, &str); 3] = [
-    ("ORT_DISABLE_TELEMETRY", "1"),
-    ("MALLOC_MMAP_THRESHOLD_", "4194304"),
-    ("MALLOC_TRIM_THRESHOLD_", "8388608"),
-];
+/// The others are for glibc: it returns a block of more than 4 MiB to the system as soon as it is freed, and the free end of a heap
+/// if that is larger than 8 MiB. By default, glibc raises these thresholds up to 32 and 64 MiB. It then keeps the blocks of an
+/// unloaded model or of a large call for later ones, which fit into them worse and worse. Lower thresholds make large calls slow:
+/// every block of such a call comes from the system, which clears it first.
+///
+/// There are as many heaps as workers instead of eight for each processor, since each keeps what was freed between cached graphs:
+/// what the largest graphs leave behind is half as much.
+fn variables(settings: &Settings) -> [(&'static str, String); 4] {
+    [
+        ("ORT_DISABLE_TELEMETRY", "1".to_owned()),
+        ("MALLOC_MMAP_THRESHOLD_", "4194304".to_owned()),
+        ("MALLOC_TRIM_THRESHOLD_", "8388608".to_owned()),
+        ("MALLOC_ARENA_MAX", settings.workers.to_string()),
+    ]
+}
 
 /// Exit codes.
 const STOPPED: i32 = 0;
@@ -48,7 +54,7 @@ const FAILED: i32 = 1;
 
 fn main() {
     let settings = Settings::from_process();
-    let mut missing = VARIABLES.to_vec();
+    let mut missing = variables(&settings).to_vec();
     missing.retain(|(name, _)| env::var_os(name).is_none());
     if !missing.is_empty() {
         let error = start_with(&missing);
@@ -76,14 +82,14 @@ fn print_error(message: impl Display) {
 
 /// Starts this program again with variables, because setting a variable in a running program is not sound.
 /// Returns only if that fails.
-fn start_with(variables: &[(&str, &str)]) -> io::Error {
+fn start_with(variables: &[(&str, String)]) -> io::Error {
     let program = match env::current_exe() {
         Ok(program) => program,
         Err(error) => return error,
     };
     Command::new(program)
         .args(env::args_os().skip(1))
-        .envs(variables.iter().copied())
+        .envs(variables.iter().cloned())
         .exec()
 }
 

@@ -143,6 +143,7 @@ fn freed_memory_is_given_back_by_the_same_thresholds_if_telemetry_is_turned_off_
     // The image, the wheel and the manifests turn it off, a shell usually does not.
     for preset in [Some("1"), None] {
         let mut program = server();
+        program.arg("--workers=3");
         match preset {
             Some(value) => program.env("ORT_DISABLE_TELEMETRY", value),
             None => program.env_remove("ORT_DISABLE_TELEMETRY"),
@@ -157,6 +158,7 @@ fn freed_memory_is_given_back_by_the_same_thresholds_if_telemetry_is_turned_off_
             "ORT_DISABLE_TELEMETRY=1",
             "MALLOC_MMAP_THRESHOLD_=4194304",
             "MALLOC_TRIM_THRESHOLD_=8388608",
+            "MALLOC_ARENA_MAX=3",
         ] {
             assert!(
                 variables.contains(&variable.as_bytes()),
