@@ -1,7 +1,7 @@
 """Searches lists of measured GPU kernels with many workers that sleep the times, and prints what
-that gains over one. Lists take seconds each; a test runs a small one.
+that gains over one. A list takes half a minute a seed; a test runs a small one.
 
-usage: many_workers.py LIST.npz... [--workers 32] [--measurements 128] [--unit 0.4] [--seeds 3]
+usage: many_workers.py LIST.npz... [--workers 32] [--measurements 128] [--unit 3] [--seeds 3]
                        [--kill]
 
 A measurement sleeps between half and one and a half units, as a compiler would take, and then up
@@ -192,7 +192,7 @@ def main() -> None:
     parser.add_argument("lists", nargs="+")
     parser.add_argument("--workers", type=int, default=32)
     parser.add_argument("--measurements", type=int, default=128)
-    parser.add_argument("--unit", type=float, default=0.4)
+    parser.add_argument("--unit", type=float, default=3)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--kill", action="store_true")
     given = parser.parse_args()

@@ -110,6 +110,11 @@ impl Expectations {
                 self.holds
                     .retain(|held, hold| held != thing || hold.worker != worker);
             }
+            // Of those whose lease of it the server has forgotten, it adopts the first that renews.
+            Asking::Renew(LeasedThing { thing, .. }) => {
+                self.holds
+                    .retain(|held, hold| held != thing || hold.worker == worker || hold.is_known);
+            }
             Asking::Report {
                 thing:
                     LeasedThing {
@@ -313,8 +318,6 @@ impl Expectations {
         let other = holds
             .get(&thing)
             .filter(|other| other.worker != hold.worker);
-        // If the server has forgotten two leases, it adopts the first that is renewed.
-        let other = other.filter(|other| other.is_known || !renews);
         assert!(
             other.is_none(),
             "L1, D5: {thing:?} is of {other:?} and {hold:?}"
