@@ -56,7 +56,7 @@ impl CostModel {
         }
         let ids = lease_ids("ids", &request.ids)?;
         if request.give_back {
-            self.leases.end(&key, &ids, false).await?;
+            self.leases.end(&key, &ids, None).await?;
             let states = vec![LeaseState::Ended.into(); ids.len()];
             return Ok(RenewLeasesResponse { states });
         }
@@ -79,8 +79,8 @@ impl CostModel {
     }
 
     /// Ends the leases of a report. It is stored, and so counts even if that fails.
-    pub(super) async fn end_leases(&self, key: SearchKey, ids: &[Vec<u8>]) {
-        if let Err(error) = self.leases.end(&key, ids, true).await {
+    pub(super) async fn end_leases(&self, key: SearchKey, ids: &[Vec<u8>], configs: &[Digest]) {
+        if let Err(error) = self.leases.end(&key, ids, Some(configs)).await {
             tracing::warn!(%error, "leases of a report did not end; they will expire");
         }
     }

@@ -78,12 +78,12 @@ impl CostModel {
         let hash = found.graph.hash;
         let key = search_key(hash, "target", imported.clone(), "search", request.search)?;
         let is_import = reporter != call.client.reporter;
-        let kept = self
+        let (kept, configs) = self
             .stored
             .report(call, &found, sent, reporter, times, request.machine)
             .await?;
         if !leases.is_empty() {
-            self.end_leases(key, &leases).await;
+            self.end_leases(key, &leases, &configs).await;
         }
         if is_import {
             call.record.changes(|change| {

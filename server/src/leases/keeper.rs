@@ -210,16 +210,16 @@ impl Leases {
         Ok(renewed.into_iter().map(ended).collect())
     }
 
-    /// Ends leases, because their configurations were reported or are given back.
+    /// Ends leases, because their configurations were reported or, without these, because they are given back.
     pub(crate) async fn end(
         &self,
         key: &SearchKey,
         ids: &[Vec<u8>],
-        are_reported: bool,
+        reported: Option<&[Digest]>,
     ) -> Result<(), LeaseError> {
         let end = |search: &mut LeasedSearch, now| {
-            for id in ids {
-                search.end(id, are_reported, now);
+            for (place, id) in ids.iter().enumerate() {
+                search.end(id, reported.map(|configs| configs[place]), now);
             }
         };
         self.change_search(key, end).await

@@ -218,7 +218,7 @@ impl World {
             lease + 100 * u8::from(again.count() > 0)
         };
         self.stored.insert((config, id));
-        self.search.end(&[lease; 16], true, 0);
+        self.search.end(&[lease; 16], Some(digest(config)), 0);
         true
     }
 

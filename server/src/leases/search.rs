@@ -345,19 +345,16 @@ impl LeasedSearch {
         self.live.last().expect("it was added")
     }
 
-    /// Ends a lease, which may be unknown, because its configuration was reported or is given back.
-    pub(super) fn end(&mut self, id: &[u8], is_reported: bool, now: u64) {
-        let live = self.live.iter().position(|lease| lease.id == id);
-        let live = live.map(|place| self.live.remove(place).config);
-        let lost = self.lost.iter().find(|lost| lost.id == id);
-        let config = live.or_else(|| Some(lost?.config.clone()));
-        let config = config.unwrap_or_default();
+    /// Ends a lease, which may be unknown, because its configuration was reported or, without one, because it is given back.
+    pub(super) fn end(&mut self, id: &[u8], reported: Option<Digest>, now: u64) {
+        let reported = reported.map_or_else(Vec::new, |config| config.0.to_vec());
+        self.live.retain(|lease| lease.id != id);
         // A configuration that was measured, or a worker that gives back, is no loss.
         self.lost
-            .retain(|lost| lost.id != id && !(is_reported && lost.config == config));
+            .retain(|lost| lost.id != id && lost.config != reported);
         self.ended.push(EndedLease {
             id: id.to_vec(),
-            reported: if is_reported { config } else { Vec::new() },
+            reported,
             at: now,
         });
         keep_last(&mut self.ended);
@@ -478,11 +475,11 @@ mod tests {
     fn what_was_reported_a_moment_ago_is_not_leased() {
         let mut search = LeasedSearch::default();
         let lease = grant(&mut search, "a", 1, 0).unwrap();
-        search.end(&lease.id, true, 1_000);
+        search.end(&lease.id, Some(lease.config), 1_000);
         assert_eq!(grant(&mut search, "b", 1, 1_000), None);
         assert!(grant(&mut search, "b", 1, 1_000 + REMEMBERED).is_some());
         let lease = grant(&mut search, "a", 2, 2_000).unwrap();
-        search.end(&lease.id, false, 2_000);
+        search.end(&lease.id, None, 2_000);
         assert!(grant(&mut search, "b", 2, 2_000).is_some(), "given back");
     }
 
@@ -509,10 +506,17 @@ mod tests {
         let lease = grant(&mut search, "c", 3, 1_000).unwrap();
         assert_eq!(grants(&mut search.clone(), 1), 0);
         assert_eq!(grants(&mut search.clone(), 2), 1);
-        search.end(&lease.id, true, 1_500);
+        search.end(&lease.id, Some(lease.config), 1_500);
         assert_eq!(grants(&mut search.clone(), 1), 0, "it is measured");
+        search.end(&[8; 16], Some(config(8)), 1_550);
+        assert_eq!(
+            grants(&mut search.clone(), 2),
+            0,
+            "under a forgotten lease, too"
+        );
+        assert_eq!(grants(&mut search.clone(), 4), 1);
         search.renew(&worker("d"), &[7; 16], config(4), Some(false), 1_600);
-        assert_eq!(grants(&mut search, 2), 0);
+        assert_eq!(grants(&mut search, 3), 0);
     }
 
     #[test]

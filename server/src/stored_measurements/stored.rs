@@ -20,7 +20,7 @@ use crate::{
     searches::Searches,
     store::{
         GraphKind, KeptGraph, MAX_GRAPH_BYTES, Measurement, MeasurementStore, ReportOutcome,
-        Reporter, ReporterFilter, StoreError, Subject,
+        Reporter, ReporterFilter, StoreError, Subject, config_digest,
     },
 };
 
@@ -216,8 +216,8 @@ fn failed(detail: &dyn ToString) -> CallError {
 }
 
 impl StoredMeasurements {
-    /// Keeps measurements of one machine, each with the time when it was reported, and their graph with the first of them. Returns once they
-    /// are on disk.
+    /// Keeps measurements of one machine, each with the time when it was reported, and their graph with the first of them. Returns, once they
+    /// are on disk, what came of them and the digests of their configurations.
     pub(crate) async fn report(
         &self,
         call: &Call,
@@ -226,7 +226,7 @@ impl StoredMeasurements {
         reporter: Reporter,
         reported_at: Vec<u64>,
         machine: String,
-    ) -> Result<ReportOutcome, CallError> {
+    ) -> Result<(ReportOutcome, Vec<Digest>), CallError> {
         let store = self.store()?;
         let graph = Arc::clone(&found.graph);
         let limits = self.limits;
@@ -255,9 +255,12 @@ impl StoredMeasurements {
                 reported_at: reported_at[config],
                 machine: machine.clone(),
             });
-            Ok::<_, CallError>(measurements.collect::<Vec<_>>())
+            let measurements: Vec<Measurement> = measurements.collect();
+            let configs = measurements.iter().map(|each| config_digest(&each.config));
+            let configs: Vec<Digest> = configs.collect();
+            Ok::<_, CallError>((measurements, configs))
         };
-        let measurements = self.pool().run(Class::Bulk, read).await?.value?;
+        let (measurements, configs) = self.pool().run(Class::Bulk, read).await?.value?;
         // The graph is compressed with the first report alone. Two first ones at once keep equal
         // graphs.
         let kept = if store.has_graph(subject.clone()).await? {
@@ -270,7 +273,7 @@ impl StoredMeasurements {
             self.searches
                 .add(&subject, &found.graph.whole, &measurements);
         }
-        Ok(outcome)
+        Ok((outcome, configs))
     }
 
     /// Returns a graph for the store; nothing if its message is too large.

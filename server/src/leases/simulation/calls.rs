@@ -76,7 +76,8 @@ pub(super) enum Asking {
 
 /// What came of it.
 pub(super) enum Done {
-    Suggested(Vec<(u8, Vec<u8>)>, SearchState),
+    /// The worker's own leases, and new ones.
+    Suggested(Vec<(u8, Vec<u8>)>, Vec<(u8, Vec<u8>)>, SearchState),
     /// The snapshot, the state, and the decision if there is one.
     Claimed(u64, ClaimState, Option<StoredDecision>),
     Renewed(Renewed),
@@ -244,7 +245,7 @@ impl Asking {
                 Done::Renewed(renewed.unwrap()[0])
             }),
             Self::GiveBack(LeasedThing { id, .. }) => Box::pin(async move {
-                leases.end(&search_key(), &[id], false).await.unwrap();
+                leases.end(&search_key(), &[id], None).await.unwrap();
                 Done::GivenBack
             }),
             Self::Report {
@@ -261,7 +262,8 @@ impl Asking {
                     // A report is taken whatever became of its lease.
                     let store = leases.store().unwrap();
                     store.report(subject(), reported, None).await.unwrap();
-                    leases.end(&search_key(), &[id], true).await.unwrap();
+                    let configs = Some(&[digest(config)][..]);
+                    leases.end(&search_key(), &[id], configs).await.unwrap();
                     Done::Reported
                 })
             }
@@ -355,7 +357,7 @@ impl Suggesting {
         let grace = leases.grace(Duration::from_millis(TTL)).unwrap();
         let turn = LeasingTurn::new(&self.places, view, &measured, &asked, &self.wanted, grace);
         if let Some(state) = turn.nothing {
-            return Done::Suggested(Vec::new(), state);
+            return Done::Suggested(Vec::new(), Vec::new(), state);
         }
         let is_free =
             |config: &usize| !turn.pending.contains(config) && !turn.measured.contains(config);
@@ -368,11 +370,11 @@ impl Suggesting {
         let numbers: Vec<u8> = numbers.collect();
         let fresh: Vec<Digest> = numbers.iter().map(|config| digest(*config)).collect();
         let granted = leases.grant(key, worker, &fresh, &turn.left).await.unwrap();
-        let own = turn.own.into_iter().map(|(_, lease)| lease);
-        let given = own.chain(granted.into_iter().flatten());
-        let given = given
-            .map(|GrantedLease { id, config, .. }| (u8::try_from(by_digest[&config]).unwrap(), id));
-        Done::Suggested(given.collect(), SearchState::Running)
+        let known =
+            |GrantedLease { id, config, .. }| (u8::try_from(by_digest[&config]).unwrap(), id);
+        let own = turn.own.into_iter().map(|(_, lease)| known(lease));
+        let granted = granted.into_iter().flatten().map(known);
+        Done::Suggested(own.collect(), granted.collect(), SearchState::Running)
     }
 }
 

@@ -18,6 +18,8 @@ pub(super) struct Hold {
     pub(super) until: u64,
     /// Whether the server knows of it, which has forgotten it once it was killed.
     pub(super) is_known: bool,
+    /// The step at which it was answered first.
+    pub(super) since: usize,
 }
 
 /// What was answered until now.
@@ -152,13 +154,15 @@ impl Expectations {
         step: usize,
     ) {
         match (asking, done) {
-            (_, Done::Suggested(leases, state)) => {
-                for (config, id) in leases {
+            (_, Done::Suggested(own, granted, state)) => {
+                let own = own.iter().map(|lease| (lease, true));
+                for ((config, id), is_own) in own.chain(granted.iter().map(|lease| (lease, false)))
+                {
                     let workers = self.given.entry(*config).or_default();
                     workers.insert(hold.worker.clone());
                     // It may have been given back before the answer came.
                     if !self.given_back.contains(id) {
-                        self.lease(Thing::Config(*config), hold, began, false);
+                        self.lease(Thing::Config(*config), hold, began, is_own);
                     }
                 }
                 self.check_state(*state);
@@ -308,21 +312,20 @@ impl Expectations {
         }
     }
 
-    /// A worker has a lease.
-    fn lease(&mut self, thing: Thing, hold: &Hold, began: usize, renews: bool) {
+    /// A worker has a lease, new or not.
+    fn lease(&mut self, thing: Thing, hold: &Hold, began: usize, is_own: bool) {
         let Self { time, holds, .. } = self;
         if hold.until <= *time {
             // Its call took longer than the lease lasts.
             return;
         }
-        let other = holds
-            .get(&thing)
-            .filter(|other| other.worker != hold.worker);
+        let before = holds.get(&thing);
         assert!(
-            other.is_none(),
-            "L1, D5: {thing:?} is of {other:?} and {hold:?}"
+            before.is_none_or(|before| before.worker == hold.worker),
+            "L1, D5: {thing:?} is of {before:?} and {hold:?}"
         );
-        let is_new = !renews && !holds.contains_key(&thing);
+        let since = before.map_or(hold.since, |before| before.since);
+        let is_new = !is_own && before.is_none();
         if is_new {
             assert!(
                 *time >= self.grace_until,
@@ -333,18 +336,25 @@ impl Expectations {
             assert!(!was_settled, "L4: {thing:?} leased although it is settled");
         }
         if is_new && matches!(thing, Thing::Config(_)) {
-            let is_config = |thing: &&Thing| matches!(thing, Thing::Config(_));
-            let before = self.settled.iter().filter(|(_, settled)| **settled < began);
-            let before = before.map(|(thing, _)| thing).filter(is_config);
-            let taken: BTreeSet<Thing> = holds
-                .keys()
-                .filter(is_config)
-                .chain(before)
-                .copied()
+            // What others adopt or report during the call may come after its choice.
+            let settled = self.settled.iter().filter(|(_, step)| **step < began);
+            let is_before = |other: &Hold| other.since < began || other.since == hold.since;
+            let held = holds.iter().filter(|(_, other)| is_before(other));
+            let taken = settled
+                .map(|(thing, _)| thing)
+                .chain(held.map(|(thing, _)| thing));
+            let taken: BTreeSet<&Thing> = taken
+                .filter(|thing| matches!(thing, Thing::Config(_)))
                 .collect();
             assert!(taken.len() < self.budget, "the budget is exceeded");
         }
-        holds.insert(thing, hold.clone());
+        holds.insert(
+            thing,
+            Hold {
+                since,
+                ..hold.clone()
+            },
+        );
     }
 
     fn is_held_by(&self, thing: Thing, hold: &Hold) -> bool {

@@ -422,6 +422,7 @@ impl Simulation {
             worker: worker.name.clone(),
             until: begun + TTL,
             is_known: true,
+            since: self.steps,
         };
         self.expected
             .answered(&asking, &done, &hold, step, self.steps);
@@ -444,11 +445,11 @@ impl Simulation {
             seconds: random.f64() + 0.1,
         };
         match (done, asking) {
-            (Done::Suggested(leases, state), _) => {
+            (Done::Suggested(own, granted, state), _) => {
                 let ended = [SearchState::Exhausted, SearchState::BudgetSpent];
                 worker.has_ended = ended.contains(&state);
                 // Others of its leases come first when it asks again.
-                let lease = leases.into_iter().next();
+                let lease = own.into_iter().chain(granted).next();
                 worker.task = lease.map(|(config, id)| {
                     tunes(
                         &mut self.random,
