@@ -33,15 +33,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     collect = _add(parsers, "collect", commands.collect, "measures run times")
-    collect.add_argument("task", choices=("layout", "tile", "fusion", "feature-set"))
+    collect.add_argument(
+        "task",
+        choices=("layout", "tile", "fusion", "feature-set"),
+        help="what is measured; a feature-set is that of TVM's candidates",
+    )
     collect.add_argument("--out", type=Path, required=True, help="folder for the measurements")
     collect.add_argument("--minutes", type=float, default=240.0, help="maximum (default: 240)")
-    collect.add_argument(
-        "--source",
-        choices=("halide", "tvm"),
-        default="halide",
-        help="compiler of a feature-set (default: %(default)s)",
-    )
 
     kinds = _kinds(parsers, "train", "trains a model and measures its quality")
     for task in ("layout", "tile"):

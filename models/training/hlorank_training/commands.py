@@ -13,7 +13,7 @@ from typing import Any
 
 
 def collect(arguments: argparse.Namespace) -> None:
-    """Measures run times on the first JAX device, or of what IREE, Halide or TVM compiles."""
+    """Measures run times on the first JAX device, or of what IREE or TVM compiles."""
     # XLA reads NPROC when it starts; programs then run on one thread.
     os.environ["NPROC"] = "1"
     limits = arguments.out, arguments.minutes
@@ -29,14 +29,10 @@ def collect(arguments: argparse.Namespace) -> None:
         from hlorank_training.measuring.collect_fusion import collect_fusion
 
         collect_fusion(*limits)
-    elif arguments.source == "tvm":
+    else:
         from hlorank_training.measuring.tvm.collect import collect_tvm
 
         collect_tvm(*limits)
-    else:
-        from hlorank_training.measuring.halide.collect import collect_halide
-
-        collect_halide(*limits)
 
 
 def train(arguments: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@
   windows; ``draw`` returns sizes and operands
 * fusions: ``fused_programs`` and ``lone_kernels`` measure programs and kernels in the process of
   ``fusion_worker``, ``kernel_times`` keeps the kernels' times
-* schedules of random pipelines: ``halide``; candidates of random tasks: ``tvm``
+* candidates of random tasks: ``tvm``; features of schedules, which nothing measures: ``halide``
 * collecting: ``collect_layout``, ``collect_iree`` and ``collect_fusion``, with ``provenance``
   beside the results
 """

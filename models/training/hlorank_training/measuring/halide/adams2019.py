@@ -51,8 +51,6 @@ class Schedule:
     """f32 [n, 287]"""
     config_features: np.ndarray
     """f32 [n, 39]"""
-    predicted_milliseconds: float
-    """By the cost model with the noise of the draw."""
     source: str
     """The schedule as C++."""
 
@@ -89,9 +87,8 @@ def apply_schedule(pipeline: hl.Pipeline, draw: Draw) -> Schedule:
     stages, edges = stage_graph(text())
     if len(stages) != len(rows):
         raise RuntimeError(f"{len(rows)} stages have features, but {len(stages)} were printed")
-    costs = re.findall(r"^Best cost: (\S+)$", text(), re.MULTILINE)
     config, node = np.split(rows, [len(CONFIG_FEATURES)], axis=1)
-    return Schedule(stages, edges, node, config, float(costs[-1]), found.schedule_source)
+    return Schedule(stages, edges, node, config, found.schedule_source)
 
 
 def plugin() -> Path:
