@@ -180,12 +180,6 @@ def test_a_deadline_holds(server):
 
 
 def test_a_deadline_of_0_has_passed(server, tile_graph):
-    async def ask():
-        async with AsyncClient(server) as client:
-            with pytest.raises(DeadlineError):
-                await client.list_models(timeout=0)
-
-    asyncio.run(ask())
     with Client(server) as client:
         for call in (
             lambda: client.put_graph(tile_graph.graph, timeout=0),
@@ -252,21 +246,6 @@ def test_the_async_client_ranks_and_streams_alike(server, layout_graph):
     assert all(one.best.tolist() == expected.best.tolist() for one in rankings)
     assert first.scores.tolist() == expected.scores[: len(batches(layout_graph)[0])].tolist()
     assert ranking.best.tolist() == expected.best[:3].tolist()
-
-
-def test_the_async_client_tells_refusals_alike(server, layout_graph):
-    async def ask():
-        wrong = Layouts(np.full((2, 1, 18), -1))
-        async with AsyncClient(server) as client:
-            with pytest.raises(InvalidRequestError) as refused:
-                await client.rank(layout_graph.graph, wrong)
-            assert refused.value.reason == "WRONG_COUNT"
-            async with await client.rank_stream(layout_graph.graph) as stream:
-                with pytest.raises(InvalidRequestError, match="batch 0"):
-                    for _ in range(1000):
-                        await stream.send(wrong)
-
-    asyncio.run(ask())
 
 
 def test_a_stream_that_is_left_is_cancelled(layout_graph):

@@ -1,6 +1,5 @@
 """Decisions: whoever proposes first decides for all, and what happens while the server is away."""
 
-import asyncio
 import pickle
 import threading
 import time
@@ -17,7 +16,6 @@ from servers import run_empty_server, run_process
 from hlorank import (
     AnswerError,
     ArgumentError,
-    AsyncClient,
     Client,
     DecisionKey,
     Evidence,
@@ -86,17 +84,6 @@ def test_decisions_are_listed_in_their_order(store):
         assert list(page.decisions) == made and not page.next
         assert client.list_decisions(key=b"listed 1").decisions == (made[1],)
         assert repr(page).startswith("3 decisions, all")
-
-
-def test_asyncio_has_the_same_calls(store):
-    async def run():
-        async with AsyncClient(store) as client:
-            made = await client.propose(key_of("asyncio"), b"{}")
-            answer = await client.decide(made.key)
-            return made, answer.decision, (await client.list_decisions(key=b"asyncio")).decisions
-
-    made, found, listed = asyncio.run(run())
-    assert made == found and listed == (made,)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,12 @@
 """Spaces that are too large to list."""
 
-import asyncio
 import json
 import tracemalloc
 
 import numpy as np
 import pytest
 
-from hlorank import ArgumentError, AsyncClient, Client, Lease, RefusedError, Space, Worker
+from hlorank import ArgumentError, Client, Lease, RefusedError, Space, Worker
 from hlorank.configurations.described import DescribedConfigs
 from hlorank.wire.messages import ColumnValues, ConfigSpace
 
@@ -106,22 +105,13 @@ def test_a_search_of_2_to_the_60_comes_within_twice_the_best(empty):
             search.rank()
 
 
-def test_both_clients_search_alike_and_no_suggestion_comes_twice(empty):
-    async def search(address):
-        async with AsyncClient(address) as client:
-            search = client.search(SPACE, "asyncio", seed=3)
-            first = await search.suggest(4)
-            for one in first:
-                await search.report(one, seconds(one))
-            return [*first, *await search.suggest(2), *await search.suggest(2)]
-
+def test_no_suggestion_comes_twice(empty):
     with Client(empty) as client:
-        again = client.search(SPACE, "blocking", seed=3)
-        first = again.suggest(4)
+        search = client.search(SPACE, "twice", seed=3)
+        first = search.suggest(4)
         for one in first:
-            again.report(one, seconds(one))
-        every = [*first, *again.suggest(2), *again.suggest(2)]
-    assert asyncio.run(search(empty)) == every
+            search.report(one, seconds(one))
+        every = [*first, *search.suggest(2), *search.suggest(2)]
     assert len(set(map(SPACE.number, every))) == 8
 
 

@@ -1,5 +1,3 @@
-import asyncio
-
 import grpc
 import numpy as np
 import pytest
@@ -9,7 +7,6 @@ from servers import DATA, run_server
 
 from hlorank import (
     Adapt,
-    AsyncClient,
     Client,
     ConfigFeatures,
     ConfigurationError,
@@ -17,16 +14,10 @@ from hlorank import (
     GraphFileError,
     RefusedError,
 )
-from hlorank.wire.messages import (
-    RankConfigsRequest,
-    RankConfigsResponse,
-    SuggestConfigsRequest,
-    SuggestConfigsResponse,
-)
+from hlorank.wire.messages import RankConfigsRequest, SuggestConfigsRequest
 
 REGISTRY = DATA / "loop_nests/registry"
 """A model of the feature set of docs/bring-your-own-compiler.md, alone."""
-MODEL = {"name": "loops", "version": 1}
 NODES = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 EDGES = [[1, 0]]
 
@@ -140,12 +131,6 @@ def test_arrays_that_are_no_graph_are_refused_with_the_place(changed, words):
         Graph.from_feature_set(**arrays | changed)
 
 
-def ranking(**fields):
-    valid = {"ranking": [1, 0], "ranking_scores": [0.001, 0.002], "scored_configs": 2}
-    valid |= {"graph_hash": bytes(32), "model": MODEL, "unit": 1}
-    return RankConfigsResponse(**(valid | fields)).SerializeToString()
-
-
 def test_the_request_has_the_task_the_graph_and_the_configurations():
     configs, measured_ones = ConfigFeatures(drawn(2, 2, 3)), ConfigFeatures(drawn(3, 2, 3))
     adapt = Adapt("this machine", measured_ones, [0.1, 0.2, 0.3])
@@ -163,27 +148,6 @@ def test_the_request_has_the_task_the_graph_and_the_configurations():
         assert request.graph == loops().whole()
         assert request.batch.node_feature_configs == form_of(configs)[1]
         assert request.adapt.batch.node_feature_configs == form_of(measured_ones)[1]
-
-
-def test_both_clients_rank_and_suggest():
-    configs = ConfigFeatures(drawn(2, 2, 3))
-    suggested = SuggestConfigsResponse(
-        suggestions=[{"config": 1}], graph_hash=bytes(32), model=MODEL
-    ).SerializeToString()
-
-    async def ask(address, method):
-        async with AsyncClient(address) as client:
-            return await getattr(client, method)(loops(), configs)
-
-    for method, answer in (("rank", ranking()), ("suggest", suggested)):
-        with fake_server(answer) as server, Client(server.address) as client:
-            each = getattr(client, method)(loops(), configs)
-            again = asyncio.run(ask(server.address, method))
-        if method == "rank":
-            assert each.best.tolist() == again.best.tolist() == [1, 0]
-            assert each.unit == "seconds"
-        else:
-            assert each.configs.tolist() == again.configs.tolist() == [1]
 
 
 @pytest.fixture(scope="module")
@@ -207,10 +171,6 @@ def test_a_server_ranks_either_form_and_streams_alike(address, golden):
     often = ConfigFeatures(np.repeat(values, 4, axis=0))
     assert form_of(often)[1].rows and not form_of(ConfigFeatures(values))[1].rows
 
-    async def ask():
-        async with AsyncClient(address) as client:
-            return await client.rank(graph, often, with_scores=True)
-
     with Client(address) as client:
         dense = client.rank(graph, ConfigFeatures(values), with_scores=True)
         table = client.rank(graph, often, with_scores=True)
@@ -224,7 +184,6 @@ def test_a_server_ranks_either_form_and_streams_alike(address, golden):
     assert dense.model.name == "loop-nests" and dense.unit == "seconds"
     assert table.scores.tolist() == np.repeat(dense.scores, 4).tolist()
     assert table.reuse.distinct_configs == len(values)
-    assert asyncio.run(ask()).best.tolist() == table.best.tolist()
     assert len(streamed.best) == 5 * len(values) and streamed.best[0] == dense.best[0]
     assert (cached.hash, cached.nodes) == (dense.graph_hash, values.shape[1])
     assert len(model.feature_set.config_features) == values.shape[2]

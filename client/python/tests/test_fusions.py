@@ -1,5 +1,3 @@
-import asyncio
-
 import grpc
 import numpy as np
 import pytest
@@ -7,7 +5,6 @@ from fake_server import answered, fake_server
 from measured import form_of
 
 from hlorank import (
-    AsyncClient,
     Client,
     ConfigurationError,
     Fusions,
@@ -106,20 +103,13 @@ def test_the_request_has_the_task_the_bits_and_how_many_to_explain():
 def test_scores_are_seconds_and_the_kernels_of_the_best_are_explained():
     kernels = [{"kernels": [{"node": 7, "computed_nodes": 3, "seconds": 0.001}]}, {}]
     answer = ranking(scores=[float("inf"), 0.001], kernels=kernels)
-
-    async def ask(address):
-        async with AsyncClient(address) as client:
-            return await client.rank(program(), FUSIONS, with_scores=True, explain_top=2)
-
-    with fake_server(answer) as server, Client(server.address) as client:
+    with answered(answer) as client:
         ranked = client.rank(program(), FUSIONS, with_scores=True, explain_top=2)
-        again = asyncio.run(ask(server.address))
-    for each in (ranked, again):
-        assert each.unit == "seconds" and each.best.tolist() == [1, 0]
-        assert each.scores.tolist() == [np.inf, np.float32(0.001)]
-        assert each.predicted_seconds.tolist() == each.best_scores.tolist()
-        [(kernel,), none] = each.kernels
-        assert kernel == KernelTime(7, 3, pytest.approx(0.001)) and none == ()
+    assert ranked.unit == "seconds" and ranked.best.tolist() == [1, 0]
+    assert ranked.scores.tolist() == [np.inf, np.float32(0.001)]
+    assert ranked.predicted_seconds.tolist() == ranked.best_scores.tolist()
+    [(kernel,), none] = ranked.kernels
+    assert kernel == KernelTime(7, 3, pytest.approx(0.001)) and none == ()
 
 
 def test_a_stream_keeps_infinite_scores_and_the_unit():

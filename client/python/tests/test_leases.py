@@ -1,6 +1,5 @@
 """Leases of a real server: what one worker measures, no other one is suggested."""
 
-import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -12,7 +11,6 @@ from servers import run_process
 from hlorank import (
     AnswerError,
     ArgumentError,
-    AsyncClient,
     Client,
     Lease,
     RefusedError,
@@ -96,18 +94,6 @@ def test_a_search_ends_with_its_budget_or_its_space(store):
             for one in suggested:
                 everything.report(one, seconds(one))
         assert everything.state == "exhausted"
-
-
-def test_asyncio_has_the_same_calls(store):
-    async def run():
-        async with AsyncClient(store) as client:
-            search = search_of(client, "asyncio", "a")
-            (one,) = await search.suggest()
-            await search.renew()
-            await search.report(one, 1.0)
-            return await search.fastest()
-
-    assert list(asyncio.run(run()).values()) == [1.0]
 
 
 def test_a_server_without_a_store_leases_nothing(tmp_path):

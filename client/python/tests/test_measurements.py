@@ -1,4 +1,3 @@
-import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -8,10 +7,8 @@ from servers import run_server
 
 from hlorank import (
     Adapt,
-    AsyncClient,
     Client,
     ComparedMean,
-    Comparison,
     Graph,
     InvalidRequestError,
     Layouts,
@@ -25,16 +22,15 @@ STORED = Adapt(TARGET, use_stored=True)
 
 
 @pytest.fixture
-def keeping(tmp_path: Path):
+def client(tmp_path: Path):
     with (
         run_server(f"--measurements={tmp_path / 'measurements'}") as address,
         Client(address) as client,
     ):
-        yield client, address
+        yield client
 
 
-def test_what_was_reported_adapts_later_calls(keeping, tile_graph):
-    client, _ = keeping
+def test_what_was_reported_adapts_later_calls(client, tile_graph):
     measured = Adapt(TARGET, TILES, SECONDS)
     reported = client.report_measurements(tile_graph.graph, measured)
     assert (reported.accepted, reported.known) == (4, 0)
@@ -46,8 +42,7 @@ def test_what_was_reported_adapts_later_calls(keeping, tile_graph):
     assert client.suggest(tile_graph.graph, TILES, adapt=STORED).suggestions == ()
 
 
-def test_tiles_and_layouts_are_listed_as_they_were_measured(keeping, tile_graph, layout_graph):
-    client, address = keeping
+def test_tiles_and_layouts_are_listed_as_they_were_measured(client, tile_graph, layout_graph):
     uneven = Tiles(output_bounds=[[1, 64], [2]], kernel_bounds=[[], [3]])
     layouts = Layouts(layout_graph.configurations.values()[:5])
     failed = Adapt(TARGET, uneven, [0.5, 0], [2, 1], [None, "crash"], [b"one", b"two"])
@@ -70,16 +65,10 @@ def test_tiles_and_layouts_are_listed_as_they_were_measured(keeping, tile_graph,
         else:
             assert np.array_equal(kept.configurations.values(), layouts.values()[order])
 
-    async def delete() -> tuple[int, int]:
-        async with AsyncClient(address) as each:
-            deleted = await each.delete_target(TARGET)
-            return deleted, len((await each.list_measurements()).graphs)
-
-    assert asyncio.run(delete()) == (7, 0)
+    assert client.delete_target(TARGET) == 7 and not client.list_measurements().graphs
 
 
-def test_measurements_of_one_graph_are_deleted_only_by_its_hash(keeping, tile_graph, layout_graph):
-    client, _ = keeping
+def test_measurements_of_one_graph_are_deleted_only_by_its_hash(client, tile_graph, layout_graph):
     layouts = Layouts(layout_graph.configurations.values()[:3])
     client.report_measurements(layout_graph.graph, Adapt(TARGET, layouts, [1, 2, 3]))
     client.report_measurements(tile_graph.graph, Adapt(TARGET, TILES, SECONDS))
@@ -95,8 +84,7 @@ def test_measurements_of_one_graph_are_deleted_only_by_its_hash(keeping, tile_gr
     assert client.delete_target(TARGET) == 3
 
 
-def test_old_measurements_are_listed_and_deleted_by_a_time(keeping, tile_graph):
-    client, _ = keeping
+def test_old_measurements_are_listed_and_deleted_by_a_time(client, tile_graph):
     graph_hash = client.report_measurements(
         tile_graph.graph, Adapt(TARGET, TILES, SECONDS)
     ).graph_hash
@@ -110,8 +98,7 @@ def test_old_measurements_are_listed_and_deleted_by_a_time(keeping, tile_graph):
     assert client.delete_measurements(TARGET, graph_hash, reported_before=new) == len(SECONDS)
 
 
-def test_pages_follow_each_other(keeping, tile_graph):
-    client, _ = keeping
+def test_pages_follow_each_other(client, tile_graph):
     tiles = Tiles(output_bounds=[[number, 64] for number in range(1, 2501)])
     client.report_measurements(tile_graph.graph, Adapt(TARGET, tiles, [1.0] * 2500))
     sizes, after = [], None
@@ -122,8 +109,7 @@ def test_pages_follow_each_other(keeping, tile_graph):
     assert sizes == [1000, 1000, 500]
 
 
-def test_graphs_come_back_as_they_were_measured(keeping, tile_graph, layout_graph):
-    client, address = keeping
+def test_graphs_come_back_as_they_were_measured(client, tile_graph, layout_graph):
     layouts = Layouts(layout_graph.configurations.values()[:3])
     measured = {tile_graph: (TILES, SECONDS), layout_graph: (layouts, [3.0, 2.0, 1.0])}
     for each, (configurations, seconds) in measured.items():
@@ -138,16 +124,10 @@ def test_graphs_come_back_as_they_were_measured(keeping, tile_graph, layout_grap
         ]
         assert scores[0] == scores[1]
 
-    async def get() -> Graph | None:
-        async with AsyncClient(address) as each:
-            return await each.get_measured_graph(TARGET, graph_hash)
-
-    assert asyncio.run(get()).whole() == kept.whole()
     assert client.get_measured_graph("another target", graph_hash) is None
 
 
-def test_versions_are_compared_on_what_was_measured(keeping, tile_graph):
-    client, address = keeping
+def test_versions_are_compared_on_what_was_measured(client, tile_graph):
     first, second = "tile-xla-cpu", "tile-xla-cpu-sage"
     nothing = client.compare_models(first, second)
     assert (nothing.graphs, nothing.better) == (0, None)
@@ -165,11 +145,6 @@ def test_versions_are_compared_on_what_was_measured(keeping, tile_graph):
     assert all(0 <= pairs <= 1 for pairs in _both(compared.ordered_pairs))
     assert all(regret >= 0 for regret in _both(compared.top_pick_regret))
 
-    async def compare() -> Comparison:
-        async with AsyncClient(address) as each:
-            return await each.compare_models(first, second, TARGET)
-
-    assert asyncio.run(compare()) == compared
     with pytest.raises(InvalidRequestError, match="a model of layout configurations"):
         client.compare_models(first, "layout-xla-cpu")
     with pytest.raises(ValueError, match="a model is given as NAME"):
@@ -187,8 +162,7 @@ def _tau(scores: np.ndarray, seconds: list[float]) -> float:
     )
 
 
-def test_a_reporter_is_shown_learned_from_and_deleted(keeping, tile_graph):
-    client, _ = keeping
+def test_a_reporter_is_shown_learned_from_and_deleted(client, tile_graph):
     graph = tile_graph.graph
     client.report_measurements(graph, Adapt(TARGET, TILES, SECONDS))
     (listed,) = client.list_measurements(TARGET).graphs

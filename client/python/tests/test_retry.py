@@ -1,4 +1,3 @@
-import asyncio
 import socket
 import threading
 import time
@@ -13,7 +12,6 @@ from google.rpc.status_pb2 import Status
 from servers import run_server, server_program
 
 from hlorank import (
-    AsyncClient,
     Client,
     DeadlineError,
     HandshakeError,
@@ -69,17 +67,6 @@ def test_only_what_may_pass_is_tried_again(code, trailers, calls, tile_graph):
         assert refused.value.code == code
         assert refused.value.retry_after == (0.02 if trailers else None)
         assert len(server.calls) == calls
-
-
-def test_the_async_client_tries_alike(tile_graph):
-    async def ask(address):
-        async with AsyncClient(address, retries=2) as client:
-            with pytest.raises(UnavailableError):
-                await client.rank(tile_graph.graph, tile_graph.configurations)
-
-    with fake_server(code=grpc.StatusCode.UNAVAILABLE) as server:
-        asyncio.run(ask(server.address))
-        assert len(server.calls) == 3
 
 
 def test_nothing_is_tried_again_past_the_deadline():

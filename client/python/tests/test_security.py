@@ -1,6 +1,5 @@
 """TLS, and tokens."""
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import grpc
 import pytest
 from servers import TOKEN, run_secured_server
 
-from hlorank import AsyncClient, Client, RefusedError, UnavailableError
+from hlorank import Client, RefusedError, UnavailableError
 
 
 @pytest.fixture(scope="module")
@@ -35,18 +34,6 @@ def test_calls_go_over_tls_with_a_token(secured, credentials, tile_graph):
             with client.rank_stream(tile_graph.graph) as stream:
                 stream.send(tile_graph.configurations)
                 assert stream.finish().best.tolist() == best.tolist()
-
-
-async def _rank_async(address: str, credentials: grpc.ChannelCredentials, tile_graph) -> None:
-    async with AsyncClient(address, credentials=credentials, token=TOKEN) as client:
-        best = (await client.rank(tile_graph.graph, tile_graph.configurations)).best
-        async with await client.rank_stream(tile_graph.graph) as stream:
-            await stream.send(tile_graph.configurations)
-            assert (await stream.finish()).best.tolist() == best.tolist()
-
-
-def test_the_async_client_does_so_too(secured, credentials, tile_graph):
-    asyncio.run(_rank_async(secured, credentials, tile_graph))
 
 
 def test_calls_without_a_known_token_are_refused(secured, credentials):

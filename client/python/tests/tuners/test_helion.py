@@ -4,11 +4,9 @@ import csv
 import json
 import re
 import time
-import warnings
 
 import pytest
 from fake_server import fake_server
-from servers import run_empty_server, run_server_that_keeps_nothing
 
 from hlorank import Client, DecisionKey
 
@@ -50,20 +48,28 @@ def matmul(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return out
 
 
-@pytest.fixture(autouse=True)
-def measured(monkeypatch):
-    """The configurations that Helion measures; large tiles fail."""
-    found = []
+MEASURED = []
+"""The configurations that Helion measured."""
+
+
+def prepare(patch, _=None):
+    """Injects times; large tiles fail."""
 
     def benchmark(self, config, fn, **options):
-        found.append(config)
+        MEASURED.append(config)
         return milliseconds(config) if max(config.block_sizes) < 256 else float("inf")
 
-    monkeypatch.setattr(LocalBenchmarkProvider, "_benchmark_function", benchmark)
+    MEASURED.clear()
+    patch.setattr(LocalBenchmarkProvider, "_benchmark_function", benchmark)
     # Helion's caches know no key of a CPU.
-    monkeypatch.setitem(cache_classes, "none", lambda search, **options: search)
-    monkeypatch.setenv("HELION_AUTOTUNER", "RandomSearch")
-    return found
+    patch.setitem(cache_classes, "none", lambda search, **options: search)
+    patch.setenv("HELION_AUTOTUNER", "RandomSearch")
+
+
+@pytest.fixture(autouse=True)
+def measured(monkeypatch):
+    prepare(monkeypatch)
+    return MEASURED
 
 
 def bound(autotuner, seed=0, inputs=INPUTS, **settings):
@@ -79,6 +85,32 @@ def bound(autotuner, seed=0, inputs=INPUTS, **settings):
         "autotune_log_level": 0,
     }
     return helion.kernel(matmul, static_shapes=True, **(defaults | settings)).bind(inputs)
+
+
+adapter = Autotuner
+TUNES, DECIDED = COUNT, 0
+_SPEC = bound(default_autotuner_fn).config_spec
+_OTHER = _SPEC.normalized_config(helion.Config(block_sizes=[32, 32, 32], num_warps=4))
+OTHER = _OTHER.to_json().encode(), dict(_OTHER)
+DEFAULT = dict(_SPEC.default_config())
+MISFIT = json.dumps({"block_sizes": [7, 7, 7], "num_warps": 99}).encode()
+
+
+def tune(adapter, key, fails=False):
+    """As in the tests of all adapters."""
+    MEASURED.clear()
+    inputs = (torch.zeros(256 + 64 * key, 256), torch.zeros(256, 256))
+    kernel = bound(adapter, inputs=inputs)
+    if not fails:
+        used = kernel.autotune(inputs, count=COUNT)
+        return len(MEASURED), dict(used)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(LocalBenchmarkProvider, "_benchmark_function", interrupted)
+        kernel.autotune(inputs, count=COUNT)
+
+
+def interrupted(self, config, fn, **options):
+    raise KeyboardInterrupt
 
 
 def test_the_second_user_begins_with_what_the_first_found(store, measured):
@@ -151,28 +183,6 @@ def test_times_of_several_inputs_are_not_those_of_one(store, tmp_path, measured)
         assert not client.list_measurements("several inputs").graphs
 
 
-def test_a_server_that_keeps_nothing_is_said_once(tmp_path, measured):
-    with run_server_that_keeps_nothing(tmp_path) as address, Client(address) as client:
-        bound(Autotuner(client, "off")).autotune(INPUTS, count=COUNT)
-    assert len(measured) == COUNT
-
-
-def test_a_killed_server_costs_one_warning(tmp_path, measured):
-    with run_empty_server(tmp_path) as server, Client(server.address) as client:
-        autotuner = Autotuner(client, "H100", timeout=0.5)
-        kernel = bound(autotuner)
-        server.process.kill()
-        server.process.wait()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            best = kernel.autotune(INPUTS, count=COUNT)
-    assert len(measured) == COUNT
-    assert milliseconds(best) == min(milliseconds(each) for each in measured)
-    ours = [each for each in caught if "hlorank" in str(each.message)]
-    assert len(ours) == 1
-    assert autotuner.flush() == COUNT, "what was measured waits for the server"
-
-
 @pytest.fixture
 def cached(monkeypatch, tmp_path):
     """Helion's own cache, in a folder of the test, as on a GPU."""
@@ -208,45 +218,6 @@ def test_what_is_decided_replaces_the_result_also_in_helions_cache(store, measur
         assert tuned(away, 4) == (first, 0), "also without the server"
 
 
-def test_a_decision_that_does_not_fit_is_a_miss_with_one_warning(store, measured):
-    keys = []
-    with Client(store) as client:
-        autotuner = Autotuner(client, "misfits", decide=True)
-        decided = autotuner.decided
-
-        def asked(key, read):
-            keys.append(key)
-            value = json.dumps({"block_sizes": [7, 7, 7], "num_warps": 99}).encode()
-            client.propose(DecisionKey("helion", key, "misfits"), value)
-            return decided(key, read)
-
-        autotuner.decided = asked
-        with pytest.warns(UserWarning, match="does not fit") as warned:
-            for _ in range(2):
-                bound(autotuner).autotune(INPUTS, count=COUNT)
-    assert len(measured) == 2 * COUNT and len(set(keys)) == 1
-    assert sum("does not fit" in str(each.message) for each in warned) == 1
-
-
-def test_without_the_server_decisions_are_helions_default(tmp_path, measured):
-    with run_empty_server(tmp_path) as server, Client(server.address) as client:
-        server.process.kill()
-        server.process.wait()
-        kernel = bound(Autotuner(client, "H100", decide=True))
-        with pytest.warns(UserWarning, match="defaults are used until it is back"):
-            found = kernel.autotune(INPUTS, count=COUNT)
-    assert found == kernel.config_spec.default_config() and not measured
-
-
-def test_garbage_from_the_server_is_a_miss(measured):
-    with fake_server(b"\xff\xff") as server, Client(server.address) as client:
-        kernel = bound(Autotuner(client, "H100", decide=True, timeout=0.5))
-        with pytest.warns(UserWarning, match="hlorank") as warned:
-            kernel.autotune(INPUTS, count=COUNT)
-    assert len(measured) == COUNT
-    assert sum("hlorank" in str(each.message) for each in warned) == 1
-
-
 def test_two_variables_share_what_helion_found_with_processes_that_start_later(
     store, measured, cached, monkeypatch
 ):
@@ -280,16 +251,3 @@ def test_two_variables_share_what_helion_found_with_processes_that_start_later(
 @pytest.mark.parametrize("value", [b"{}", b'{"config": 3}', b'{"config": "not JSON"}', b"[]"])
 def test_an_entry_that_helion_cannot_read_is_none(value):
     assert _entry(value) is None
-
-
-def test_a_search_that_fails_gives_its_claim_back(store, measured, monkeypatch):
-    def fail(self, config, fn, **options):
-        raise KeyboardInterrupt
-
-    with Client(store) as client:
-        autotuner = Autotuner(client, "given back", decide=True)
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(LocalBenchmarkProvider, "_benchmark_function", fail)
-            bound(autotuner).autotune(INPUTS, count=COUNT)
-        bound(Autotuner(client, "given back", decide=True)).autotune(INPUTS, count=COUNT)
-    assert len(measured) == COUNT

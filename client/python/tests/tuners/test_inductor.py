@@ -1,12 +1,11 @@
 """The adapter of Inductor, with its real choices. Times are injected, since there is no GPU."""
 
 import json
-import time
-import warnings
+from contextlib import contextmanager
 from itertools import product
 
 import pytest
-from servers import run_empty_server, run_server_that_keeps_nothing
+from servers import run_empty_server
 
 from hlorank import Client, DecisionKey
 
@@ -54,20 +53,61 @@ def milliseconds(choice):
     return 0.1 + (abs(m - 64) + abs(n - 128)) / 1e3 + info["num_stages"] / 1e2
 
 
-def tune(adapter, size=512):
-    """Returns what is left of the choices, after all of it was measured."""
+def tuned(adapter, size=512):
+    """Returns what is left of the choices, after all of it was measured, and the best."""
     kept = adapter.preprocess(choices(size))
     timings = {choice: milliseconds(choice) for choice in kept}
     adapter.feedback(timings, "mm", kept[0].input_nodes, kept, dict, {})
-    return kept
+    return kept, min(timings, key=timings.get)
+
+
+adapter = Choices
+TUNES, DECIDED = len(choices()), 0
+DEFAULT = choices()[0].description
+OTHER = json.dumps({"choice": _name(choices()[3])}).encode(), choices()[3].description
+MISFIT = b'{"choice": "none"}'
+
+
+def tune(adapter, key, fails=False):
+    """As in the tests of all adapters."""
+    size = 512 + 64 * key
+    if fails:
+        return _failed(adapter, size)
+    kept, best = tuned(adapter, size)
+    # Inductor measures no choice that is left alone.
+    return len(kept) if len(kept) > 1 else 0, best.description
+
+
+def _failed(adapter, size):
+    """No choice runs, so that Inductor calls nothing of the adapter."""
+
+    def fail(*arguments, **named):
+        raise select_algorithm.NoValidChoicesError("all choices failed")
+
+    cache = select_algorithm.get_algorithm_selector_cache()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cache, "do_autotuning", fail)
+        with installed(adapter), pytest.raises(select_algorithm.NoValidChoicesError):
+            offered = adapter.preprocess(choices(size))
+            cache.do_autotuning("mm", [], None, None, "", choices=offered)
+
+
+@contextmanager
+def installed(adapter):
+    adapter.install()
+    try:
+        yield
+    finally:
+        select_algorithm.clear_preprocessing_fns()
+        select_algorithm.clear_feedback_savers()
 
 
 def test_the_second_user_measures_the_best_of_the_first_and_the_library(store):
     with Client(store) as client:
-        everything = tune(Choices(client, "H100"))
+        everything, _ = tuned(Choices(client, "H100"))
     with Client(store) as client:
-        kept = tune(Choices(client, "H100", top_k=6))
-        of_another_size = tune(Choices(client, "H100", top_k=6), size=1024)
+        kept, _ = tuned(Choices(client, "H100", top_k=6))
+        of_another_size, _ = tuned(Choices(client, "H100", top_k=6), size=1024)
     assert len(everything) == len(of_another_size) == len(choices())
     assert 6 <= len(kept) <= 8
     assert min(map(milliseconds, kept)) == min(map(milliseconds, everything))
@@ -104,12 +144,6 @@ def test_after_the_last_choice_that_ran_only_the_first_failure_is_one(store):
     assert sorted(map(str, graph.failures)) == ["None"] * 3 + ["compile"] * 2
 
 
-def test_a_server_that_keeps_nothing_is_said_once(tmp_path):
-    with run_server_that_keeps_nothing(tmp_path) as address, Client(address) as client:
-        adapter = Choices(client, "off")
-        assert [len(tune(adapter, size)) for size in (512, 1024)] == [len(choices())] * 2
-
-
 def test_a_choice_that_fails_is_not_kept(store):
     def fail(choice):
         return float("inf") if "num_stages=2" in choice.description else milliseconds(choice)
@@ -125,13 +159,8 @@ def test_a_choice_that_fails_is_not_kept(store):
 def test_inductor_calls_the_adapter(store, monkeypatch, tmp_path):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     with Client(store) as client:
-        adapter = Choices(client, "this CPU")
-        adapter.install()
-        try:
+        with installed(Choices(client, "this CPU")):
             _compile()
-        finally:
-            select_algorithm.clear_preprocessing_fns()
-            select_algorithm.clear_feedback_savers()
         page = client.list_measurements("this CPU")
     (graph,) = page.graphs
     assert len(graph.seconds) == 2, "a kernel of a library and one of C++"
@@ -143,76 +172,6 @@ def _compile():
     settings = {"max_autotune": True, "max_autotune_gemm_backends": "CPP,ATEN", "freezing": True}
     with torch.no_grad(), config.patch(settings):
         torch.compile(model)(torch.zeros(16, 32))
-
-
-def test_a_killed_server_costs_one_warning(tmp_path):
-    with run_empty_server(tmp_path) as server, Client(server.address) as client:
-        adapter = Choices(client, "H100", timeout=0.5)
-        tune(adapter)
-        server.process.kill()
-        server.process.wait()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            kept = [tune(adapter, size) for size in (512, 1024)]
-    assert [len(each) for each in kept] == [len(choices())] * 2
-    assert ["hlorank" in str(each.message) for each in caught] == [True]
-    assert adapter.flush() == len(choices()) * 2, "what was not sent waits for the server"
-
-
-def test_a_decided_choice_is_left_alone_and_the_loser_takes_it(store):
-    with Client(store) as client:
-        first, second, loser = (Choices(client, "decided", decide=True) for _ in range(3))
-        (best,) = [min(tune(first), key=milliseconds).description]
-        assert [each.description for each in tune(second)] == [best]
-        # A claim that expired: another process proposed meanwhile.
-        kept = loser.preprocess(choices(1024))
-        (claimed,) = loser._claimed.values()
-        value = json.dumps({"choice": _name(kept[3])}).encode()
-        client.propose(DecisionKey("inductor", claimed.key, "decided"), value)
-        timings = {choice: milliseconds(choice) for choice in kept}
-        loser.feedback(timings, "mm", kept[0].input_nodes, kept, dict, {})
-        assert min(timings, key=timings.get) is kept[3]
-
-
-def test_without_the_server_decisions_are_the_first_choice(tmp_path):
-    with run_empty_server(tmp_path) as server, Client(server.address) as client:
-        server.process.kill()
-        server.process.wait()
-        adapter = Choices(client, "H100", decide=True, timeout=0.5)
-        with pytest.warns(UserWarning, match="defaults are used until it is back"):
-            (kept,) = tune(adapter)
-    assert kept.description == choices()[0].description
-
-
-def test_a_decision_that_fits_no_choice_is_a_miss_with_a_warning(store):
-    with Client(store) as client:
-        adapter = Choices(client, "misfits", decide=True)
-        adapter.preprocess(choices())
-        (claimed,) = adapter._claimed.values()
-        client.propose(DecisionKey("inductor", claimed.key, "misfits"), b'{"choice": "none"}')
-        with pytest.warns(UserWarning, match="does not fit"):
-            assert len(tune(Choices(client, "misfits", decide=True))) == len(choices())
-
-
-def test_choices_of_which_none_runs_are_free_for_others(store, monkeypatch):
-    def fail(*arguments, **named):
-        raise select_algorithm.NoValidChoicesError("all choices failed")
-
-    cache = select_algorithm.get_algorithm_selector_cache()
-    monkeypatch.setattr(cache, "do_autotuning", fail)
-    with Client(store) as client:
-        first, second = (Choices(client, "failing", decide=True) for _ in range(2))
-        first.install()
-        try:
-            offered = first.preprocess(choices())
-            with pytest.raises(select_algorithm.NoValidChoicesError):
-                cache.do_autotuning("mm", [], None, None, "", choices=offered)
-        finally:
-            select_algorithm.clear_preprocessing_fns()
-            select_algorithm.clear_feedback_savers()
-        begin = time.monotonic()
-        assert len(tune(second)) == len(choices())
-        assert time.monotonic() - begin < 10, "nobody waits for the claim's end"
 
 
 CONFIGS = [Config({"XBLOCK": 1 << power}, num_warps=4, num_stages=1) for power in range(6, 9)]

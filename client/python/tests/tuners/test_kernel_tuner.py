@@ -1,28 +1,23 @@
-import itertools
 import json
 import math
 import multiprocessing
-import os
 import random
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from statistics import fmean
 
 import numpy as np
 import pytest
-from servers import REPOSITORY, run_empty_server, run_server_that_keeps_nothing
+from servers import run_empty_server
 
-from hlorank import ArgumentError, Client, DecisionKey, Lease, Space
+from hlorank import ArgumentError, Client, Lease
 
 kernel_tuner = pytest.importorskip("kernel_tuner", reason="kernel_tuner is not installed")
 from c_kernels import BLUR, KERNELS  # noqa: E402
 
 from hlorank.tuners.kernel_tuner import Strategy  # noqa: E402
 
-FAILED = "RuntimeFailedConfig"
-LISTS = Path(os.environ.get("HLORANK_SHARED", REPOSITORY.parent / "shared")) / "data/gpu"
 OPENCL = """
 __kernel void add(__global float *c, __global const float *a, __global const float *b) {
   int first = get_global_id(0) * per_item;
@@ -31,12 +26,16 @@ __kernel void add(__global float *c, __global const float *a, __global const flo
 """
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def prepare(patch, folder):
     """Kernel Tuner compiles in the working folder, and draws from the global generators."""
-    monkeypatch.chdir(tmp_path)
+    patch.chdir(folder)
     random.seed(0)
     np.random.seed(0)
+
+
+@pytest.fixture(autouse=True)
+def prepared(monkeypatch, tmp_path):
+    prepare(monkeypatch, tmp_path)
 
 
 @pytest.fixture
@@ -106,36 +105,17 @@ def in_a_process(function, *arguments):
         return processes.apply(function, arguments)
 
 
-def kill(server):
-    server.process.kill()
-    server.process.wait()
-
-
-def names_a_fallback():
-    return pytest.warns(UserWarning, match=r"hlorank: .*; genetic_algorithm goes on")
-
-
-def test_a_server_that_is_away_costs_one_warning(tmp_path):
-    with run_empty_server(tmp_path) as server, Client(server.address, timeout=1) as client:
-        kill(server)
-        with names_a_fallback() as warned:
-            results, _ = BLUR.tune(
-                strategy=Strategy(client, "away"), strategy_options={"max_fevals": 8}
-            )
-    assert len(results) == 8
-    assert sum("hlorank" in str(each.message) for each in warned) == 1
-
-
 def test_a_server_that_dies_costs_one_warning_and_the_run_goes_on_from_the_best(tmp_path):
     calls = iter(range(100))
     with run_empty_server(tmp_path) as server, Client(server.address, timeout=1) as client:
 
         def verify(answer, result, atol):
             if next(calls) == 5:  # the first configuration is verified twice, to warm up
-                kill(server)
+                server.process.kill()
+                server.process.wait()
             return True
 
-        with names_a_fallback() as warned:
+        with pytest.warns(UserWarning, match="genetic_algorithm goes on") as warned:
             strategy = Strategy(client, "dies")
             results, _ = BLUR.tune(
                 strategy=strategy, strategy_options={"max_fevals": 12}, verify=verify
@@ -167,7 +147,7 @@ def test_kernels_of_opencl_are_tuned_unchanged(client):
     assert len(results) == len(stored(client, "pocl")) == 6
 
 
-def simulated(strategy, entries, **options):
+def simulated(strategy, entries, size=8, **options):
     """Runs Kernel Tuner on a list of results of configurations, given by their values."""
     names = list(entries[0])[:-1]
     values = {name: sorted({entry[name] for entry in entries}, key=str) for name in names}
@@ -175,7 +155,7 @@ def simulated(strategy, entries, **options):
     cache = {
         "device_name": "a list",
         "kernel_name": "listed",
-        "problem_size": [8, 4],
+        "problem_size": [size, 4],
         "tune_params_keys": names,
         "tune_params": values,
         "objective": "time",
@@ -190,7 +170,7 @@ def simulated(strategy, entries, **options):
     return kernel_tuner.tune_kernel(
         "listed",
         "__global__ void listed() {}",
-        (8, 4),
+        (size, 4),
         [],
         values,
         lang="CUDA",
@@ -206,64 +186,36 @@ def simulated(strategy, entries, **options):
 
 LISTED = [{"tile": tile, "time": 1.0 + abs(tile - 5)} for tile in range(1, 9)]
 
+adapter = Strategy
+# Without the server, Kernel Tuner's own algorithm measures as many as it likes.
+TUNES, DECIDED, DEFAULT = 2, 1, None
+OTHER, MISFIT = (b'{"tile": 7}', 7), b'{"tile": 700}'
 
-def tuned_list(strategy, **options):
-    """The tiles that a run measures, and the one that it ends with."""
-    results, environment = simulated(strategy, LISTED, **options)
-    return [result["tile"] for result in results], environment["best_config"]["tile"]
+
+def tune(adapter, key, fails=False):
+    """As in the tests of all adapters."""
+    if fails:
+        return _failed(adapter, key)
+    results, environment = simulated(adapter, LISTED, size=8 + key)
+    return len({result["tile"] for result in results}), environment["best_config"]["tile"]
 
 
-def test_what_one_run_found_is_all_that_another_one_measures(client):
-    first, best = tuned_list(Strategy(client, "decided", decide=True))
-    assert sorted(first) == list(range(1, 9)) and best == 5
-    assert tuned_list(Strategy(client, "decided", decide=True)) == ([5], 5)
+def _failed(adapter, key):
+    """A run that raises, and one that Ctrl-C ends."""
+    for error in (ZeroDivisionError, KeyboardInterrupt):
+        with pytest.MonkeyPatch.context() as patch, suppress(ZeroDivisionError):
+            patch.setattr(adapter, "_searched", partial(_raised, error))
+            simulated(adapter, LISTED, size=8 + key)
+
+
+def _raised(error, *_):
+    raise error
+
+
+def test_a_run_finds_the_fastest_and_decides_for_it(client):
+    assert tune(Strategy(client, "decided", decide=True), 0) == (8, 5)
     (decision,) = client.list_decisions("kernel-tuner", "decided").decisions
     assert decision.value == b'{"tile": 5}' and decision.evidence.seconds == pytest.approx(1e-3)
-
-
-def test_a_run_that_another_process_overtook_ends_with_what_that_one_found(client, monkeypatch):
-    searched = Strategy._searched
-
-    def overtaken(self, *arguments):
-        (key,) = self._agreement._claims
-        client.propose(DecisionKey("kernel-tuner", key, "overtaken"), b'{"tile": 7}')
-        return searched(self, *arguments)
-
-    monkeypatch.setattr(Strategy, "_searched", overtaken)
-    strategy = Strategy(client, "overtaken", decide=True)
-    assert tuned_list(strategy, strategy_options={"max_fevals": 4}) == ([7], 7)
-
-
-def test_a_decision_that_is_not_in_the_space_is_a_miss_with_a_warning(client, monkeypatch):
-    monkeypatch.setattr(Space, "encoded", lambda self, one: b'{"tile": 700}')
-    assert tuned_list(Strategy(client, "misfits", decide=True))[1] == 5
-    with pytest.warns(UserWarning, match="does not fit"):
-        assert tuned_list(Strategy(client, "misfits", decide=True))[1] == 5
-
-
-@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
-def test_a_run_that_ends_early_decides_nothing_and_leaves_the_turn_to_others(error, client):
-    class Failing:
-        def __call__(self, *arguments, **named):
-            raise error
-
-    strategy = Strategy(client, f"ends with {error}", decide=True)
-    strategy._searched = Failing()
-    with suppress(ZeroDivisionError):
-        simulated(strategy, LISTED)
-    assert not client.list_decisions("kernel-tuner", f"ends with {error}").decisions
-    begin = time.monotonic()
-    assert tuned_list(Strategy(client, f"ends with {error}", decide=True))[1] == 5
-    assert time.monotonic() - begin < 10, "nobody waits for the claim's end"
-
-
-def test_without_the_server_a_run_decides_nothing_and_goes_on(tmp_path):
-    with run_empty_server(tmp_path) as server, Client(server.address, timeout=1) as client:
-        kill(server)
-        with names_a_fallback() as warned:
-            measured, _ = tuned_list(Strategy(client, "away", decide=True))
-    assert len(set(measured)) > 1
-    assert sum("hlorank" in str(each.message) for each in warned) == 1
 
 
 def test_failures_are_reported_as_failures(client):
@@ -314,13 +266,6 @@ def test_what_cannot_be_a_run_time_fails_its_configuration_alone(milliseconds, c
     assert sorted(map(str, kept)) == ["0.001", "0.003", "crash"]
 
 
-def test_a_server_that_keeps_nothing_is_said_once(tmp_path):
-    entries = [{"tile": tile, "time": float(tile)} for tile in range(1, 9)]
-    with run_server_that_keeps_nothing(tmp_path) as address, Client(address) as client:
-        results, _ = simulated(Strategy(client, "off"), entries)
-    assert len(results) == 8
-
-
 def test_another_kernel_name_or_instance_shares_no_measurements(client):
     entries = [{"tile": tile, "time": float(tile)} for tile in range(1, 9)]
     for arguments in ({}, {"kernel": "other"}, {"instance": "8x4 of f64"}):
@@ -340,37 +285,3 @@ def test_a_part_of_a_large_space_is_the_same_for_every_run(client, monkeypatch):
 def test_only_the_time_is_searched(client):
     with pytest.raises(ArgumentError, match=r"objective is .*, expected time"):
         simulated(Strategy(client, "t"), [{"tile": 1, "time": 1.0}], objective="GFLOP/s")
-
-
-def listed(kernel, gpu):
-    """The entries of a shared list."""
-    path = LISTS / f"{kernel}.{gpu}.npz"
-    if not path.exists():
-        pytest.skip(f"needs {path.name} in the folder data/gpu of HLORANK_SHARED")
-    with np.load(path) as arrays:
-        names, rows = arrays["names"].tolist(), arrays["params"].astype(int).tolist()
-        times = arrays["seconds"].tolist()
-    return [
-        dict(zip(names, row, strict=True)) | {"time": 1e3 * time if time < math.inf else FAILED}
-        for row, time in zip(rows, times, strict=True)
-    ]
-
-
-def test_measured_gpus_are_sources_for_others(client):
-    gpus = ("RTX_3090", "RTX_3060_laptop", "RTX_2080_Ti")
-    lists = {gpu: listed("pnpoly", gpu) for gpu in gpus}
-    for gpu in gpus:
-        simulated(Strategy(client, gpu), lists[gpu], strategy_options={"max_fevals": 60})
-    # One pair says little: five measurements of another GPU may be lucky.
-    above_best: dict[bool, list[float]] = {False: [], True: []}
-    for known, new in itertools.permutations(gpus, 2):
-        best = min(entry["time"] for entry in lists[new] if entry["time"] != FAILED)
-        for has_source in (False, True):
-            others = (known,) if has_source else ()
-            target = f"{new} beside {known}, {has_source}"
-            strategy = Strategy(client, target, other_targets=others)
-            results, _ = simulated(strategy, lists[new], strategy_options={"max_fevals": 5})
-            times = [result["time"] for result in results if "__error__" not in result]
-            above_best[has_source].append(min(times) / best)
-    alone, with_source = (fmean(above_best[has_source]) for has_source in (False, True))
-    assert with_source < alone and with_source < 1.25, above_best

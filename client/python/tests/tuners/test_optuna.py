@@ -1,10 +1,8 @@
 import math
-import time
 
 import pytest
-from servers import run_empty_server, run_server_that_keeps_nothing
 
-from hlorank import ArgumentError, Client, DecisionKey, Lease
+from hlorank import ArgumentError, Client, Lease
 
 optuna = pytest.importorskip("optuna", reason="optuna is not installed")
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution  # noqa: E402
@@ -173,12 +171,6 @@ def test_trials_that_were_pruned_before_the_space_was_known_are_failures(client)
     assert 1e-3 not in graph.seconds
 
 
-def test_a_server_that_keeps_nothing_is_said_once(tmp_path):
-    with run_server_that_keeps_nothing(tmp_path) as address, Client(address) as client:
-        study = optuna.create_study(sampler=Sampler(client, "off", "toy"))
-        study.optimize(objective, n_trials=4)
-
-
 def test_when_nothing_is_left_tpe_goes_on(client):
     sampler = Sampler(client, "nothing left", "n")
     assert best_of(sampler, 8, lambda trial: 1.0 + trial.suggest_int("tile", 0, 3)) == 1.0
@@ -196,21 +188,6 @@ def test_only_one_value_is_minimized(client):
     study = optuna.create_study(direction="maximize", sampler=Sampler(client, "t", "toy"))
     with pytest.raises(ArgumentError, match="expected to minimize seconds"):
         study.optimize(objective, n_trials=1)
-
-
-@pytest.mark.parametrize("trials", [0, 5])
-def test_a_server_that_dies_costs_one_warning(trials, tmp_path):
-    with run_empty_server(tmp_path) as server, Client(server.address, timeout=1) as client:
-        study = optuna.create_study(
-            sampler=Sampler(client, "dies", "toy", search_space=SEARCH_SPACE)
-        )
-        study.optimize(objective, n_trials=trials)
-        server.process.kill()
-        server.process.wait()
-        with pytest.warns(UserWarning, match=r"hlorank: .*; TPE goes on") as warned:
-            study.optimize(objective, n_trials=6)
-    assert len(study.trials) == trials + 6
-    assert sum("hlorank" in str(each.message) for each in warned) == 1
 
 
 def tried_by_two(samplers, studies, trials):
@@ -255,22 +232,33 @@ def small(trial):
     return 1.0 + abs(trial.suggest_int("tile", 0, 9) - 4)
 
 
-def studied(sampler, seconds=small, trials=10, **options):
-    """How many trials a study has, and what its sampler says that everybody uses."""
+def adapter(client, target, **options):
+    return Sampler(client, target, "small", search_space=SMALL, **options)
+
+
+TUNES, DECIDED, DEFAULT = 10, 1, None
+OTHER, MISFIT = (b'{"tile": 7}', {"tile": 7, "flag": "-O2"}), b'{"tile": 700}'
+
+
+def tune(sampler, key, fails=False):
+    """As in the tests of all adapters: how many trials a study has, and what everybody uses."""
     study = optuna.create_study(sampler=sampler)
-    study.optimize(seconds, n_trials=trials, **options)
+    if fails:
+        with pytest.raises(RuntimeError, match="does not run"):
+            study.optimize(failing, n_trials=3)
+        return None
+    study.optimize(small, n_trials=10)
     return len(study.trials), sampler.agreed()
 
 
-def deciding(client, target):
-    return Sampler(client, target, "small", search_space=SMALL, decide=True)
+def failing(trial):
+    trial.suggest_int("tile", 0, 9)
+    raise RuntimeError("does not run")
 
 
 def test_a_decided_study_has_one_trial(client):
-    best = {"tile": 4, "flag": "-O2"}
-    assert studied(deciding(client, "decided")) == (10, best)
-    assert studied(deciding(client, "decided")) == (1, best)
-    asked = optuna.create_study(sampler=deciding(client, "decided"))
+    assert tune(adapter(client, "decided", decide=True), 0) == (10, {"tile": 4, "flag": "-O2"})
+    asked = optuna.create_study(sampler=adapter(client, "decided", decide=True))
     for _ in range(2):  # without a loop that could be stopped
         asked.tell(asked.ask(SMALL), 1.0)
     assert [trial.params["tile"] for trial in asked.trials] == [4, 4]
@@ -278,46 +266,11 @@ def test_a_decided_study_has_one_trial(client):
     assert decision.value == b'{"tile": 4}' and decision.evidence.seconds == 1.0
 
 
-def test_a_study_that_another_process_overtook_uses_what_that_one_found(client):
-    sampler = deciding(client, "overtaken")
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(small, n_trials=10)
-    (key,) = sampler._agreement._claims
-    client.propose(DecisionKey("optuna", key, "overtaken"), b'{"tile": 7}')
-    assert sampler.agreed() == {"tile": 7, "flag": "-O2"}
-
-
-def test_a_decision_that_is_not_in_the_space_is_a_miss_with_a_warning(client):
-    sampler = deciding(client, "misfits")
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(small, n_trials=1)
-    (key,) = sampler._agreement._claims
-    client.propose(DecisionKey("optuna", key, "misfits"), b'{"tile": 700}')
-    with pytest.warns(UserWarning, match="does not fit"):
-        assert studied(deciding(client, "misfits")) == (10, None)
-
-
-def test_a_study_whose_trial_fails_leaves_the_turn_to_others(client):
-    def failing(trial):
-        trial.suggest_int("tile", 0, 9)
-        raise RuntimeError("does not run")
-
-    first = deciding(client, "failing")
+def test_a_study_whose_trial_failed_takes_what_was_decided_meanwhile(client):
+    first = adapter(client, "failing", decide=True)
     study = optuna.create_study(sampler=first)
     with pytest.raises(RuntimeError):
         study.optimize(failing, n_trials=3)
-    begin = time.monotonic()
-    assert studied(deciding(client, "failing")) == (10, {"tile": 4, "flag": "-O2"})
-    assert time.monotonic() - begin < 10, "nobody waits for the claim's end"
-    # The first one goes on, and takes what was decided meanwhile.
+    tune(adapter(client, "failing", decide=True), 0)
     study.optimize(small, n_trials=3)
     assert study.trials[-1].params["tile"] == 4 and len(study.trials) == 2
-
-
-def test_without_the_server_nothing_is_decided(tmp_path):
-    with run_empty_server(tmp_path) as server, Client(server.address, timeout=1) as client:
-        server.process.kill()
-        server.process.wait()
-        with pytest.warns(UserWarning, match="TPE goes on") as warned:
-            assert studied(deciding(client, "away")) == (10, None)
-    assert sum("hlorank" in str(each.message) for each in warned) == 1

@@ -6,16 +6,12 @@ import os
 import random
 import subprocess
 import sys
-import time
-import warnings
 from statistics import median
 
 import numpy as np
 import pytest
-from fake_server import fake_server
-from servers import run_empty_server, run_server_that_keeps_nothing
 
-from hlorank import ArgumentError, Client, DecisionKey
+from hlorank import ArgumentError, Client
 
 triton = pytest.importorskip("triton", reason="triton is not installed")
 
@@ -46,10 +42,12 @@ def milliseconds(config, seed):
     return slow * rough * (0.7 if config.kwargs["precision"] == "tf32" else 1)
 
 
-def autotuner(seed, measured, failing=()):
+def autotuner(seed, measured, failing=(), error=None):
     """A kernel whose measured configurations are noted, and which cannot be launched here."""
 
     def do_bench(call, quantiles):
+        if error is not None:
+            raise error
         config = inspect.getclosurevars(call).nonlocals["config"]
         measured.append(config)
         noise = random.Random(f"{seed} {len(measured)}").uniform(0.98, 1.02)
@@ -69,22 +67,41 @@ class Array:
     dtype = "float32"
 
 
-def tune(pruner, seed, failing=()):
+def tuned(pruner, seed, failing=(), error=None):
     """Returns the configurations that Triton's autotuner measures, in order, and the best."""
     measured = []
-    tuner = pruner(autotuner(seed, measured, failing))
+    tuner = pruner(autotuner(seed, measured, failing, error))
     with triton.knobs.autotuning.scope():
         triton.knobs.autotuning.listener = pruner.listener
-        with pytest.raises(RuntimeError, match="active drivers"):  # the launch of the best
+        words = "active drivers" if error is None else str(error)
+        with pytest.raises(RuntimeError, match=words):  # the launch of the best
             tuner[(1,)](Array(), 100 + seed)
-    return measured, tuner.best_config
+    if error is not None:
+        # What only compiles it, Triton tells no listener of either.
+        tuner.fn.warmup = lambda *arguments, **named: None
+        tuner.warmup(Array(), n=100 + seed, grid=(1,))
+    return measured, getattr(tuner, "best_config", None)
+
+
+adapter = Pruner
+TUNES, DECIDED = len(configs()), 0
+DEFAULT = str(configs()[0])
+OTHER = json.dumps(_settings(configs()[5])).encode(), str(configs()[5])
+MISFIT = b'{"kwargs": {"block": 7}}'
+
+
+def tune(adapter, key, fails=False):
+    """As in the tests of all adapters."""
+    error = RuntimeError("an illegal access to memory") if fails else None
+    measured, best = tuned(adapter, key, error=error)
+    return len(measured), str(best)
 
 
 def second_user():
     """Tunes in a process of its own, as another user; prints the times in the order measured."""
     with Client(sys.argv[1]) as client:
         pruner = Pruner(client, TARGET, top_k=4)
-        measured = [tune(pruner, seed)[0] for seed in LISTS]
+        measured = [tuned(pruner, seed)[0] for seed in LISTS]
     times = [[milliseconds(each, seed) for each in measured[seed]] for seed in LISTS]
     print(json.dumps(times))
 
@@ -92,7 +109,7 @@ def second_user():
 def test_another_process_begins_with_what_the_first_found(store):
     with Client(store) as client:
         pruner = Pruner(client, TARGET)
-        found = [tune(pruner, seed) for seed in LISTS]
+        found = [tuned(pruner, seed) for seed in LISTS]
     assert [len(measured) for measured, _ in found] == [len(configs())] * len(LISTS)
     path = os.pathsep.join([os.getcwd(), *sys.path])
     command = [sys.executable, __file__, store]
@@ -113,7 +130,7 @@ def test_another_process_begins_with_what_the_first_found(store):
 
 def test_a_list_with_another_value_shares_what_was_measured(store):
     with Client(store) as client:
-        tune(Pruner(client, "shared"), 0)
+        tuned(Pruner(client, "shared"), 0)
         pruner = Pruner(client, "shared", top_k=3)
         tuner = autotuner(0, [])
         extended = [triton.Config({"block": 64, "precision": "bf16x3"}), *configs()]
@@ -124,7 +141,7 @@ def test_a_list_with_another_value_shares_what_was_measured(store):
 def test_an_unknown_key_and_an_edited_kernel_begin_anew(store):
     with Client(store) as client:
         pruner = Pruner(client, "anew", top_k=4)
-        tune(pruner, 0)
+        tuned(pruner, 0)
         tuner = pruner(autotuner(0, []))
         prune = tuner.early_config_prune
         assert len(prune(configs(), {"x": Array(), "n": 100})) <= 5
@@ -138,8 +155,8 @@ def test_a_failure_is_not_proposed_but_the_first_configuration_is_kept(store):
     failing = [configs()[0], *fastest]
     with Client(store) as client:
         pruner = Pruner(client, "failures", top_k=4)
-        _, best = tune(pruner, 1, failing=failing)
-        kept, _ = tune(pruner, 1, failing=failing)
+        _, best = tuned(pruner, 1, failing=failing)
+        kept, _ = tuned(pruner, 1, failing=failing)
     assert best not in failing
     assert kept[0] == best
     assert [each for each in kept if each in failing] == [configs()[0]]
@@ -175,12 +192,6 @@ def test_only_what_autotune_returns_is_pruned():
         Pruner(client, "t")(autotuner(0, []).fn)
 
 
-def test_a_server_that_keeps_nothing_is_said_once(tmp_path):
-    with run_server_that_keeps_nothing(tmp_path) as address, Client(address) as client:
-        pruner = Pruner(client, "off")
-        assert [len(tune(pruner, seed)[0]) for seed in (0, 1)] == [len(configs())] * 2
-
-
 def test_an_earlier_prune_of_the_kernel_runs_first(store):
     with Client(store) as client:
         tuner = autotuner(0, [])
@@ -189,100 +200,6 @@ def test_an_earlier_prune_of_the_kernel_runs_first(store):
             configs(), {"x": Array(), "n": 100}
         )
     assert kept == configs()[-2:]
-
-
-def test_a_killed_server_costs_one_warning_and_no_measurement(tmp_path):
-    with run_empty_server(tmp_path) as server, Client(server.address) as client:
-        pruner = Pruner(client, TARGET, timeout=0.5)
-        tune(pruner, 0)
-        server.process.kill()
-        server.process.wait()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            measured = [tune(pruner, seed)[0] for seed in (1, 2)]
-    assert [len(each) for each in measured] == [len(configs())] * 2
-    assert [str(each.message) for each in caught] == [str(caught[0].message)]
-    assert "tuning goes on without it" in str(caught[0].message)
-    assert pruner.flush() == 2 * len(configs()), "two reports wait for the server"
-
-
-def test_a_decision_is_taken_without_measuring_and_the_loser_adopts_it(store):
-    with Client(store) as client:
-        first, second = (Pruner(client, "decided", decide=True) for _ in range(2))
-        measured, decided = tune(first, 0)
-        assert len(measured) == len(configs())
-        assert tune(second, 0) == ([], decided)
-        # A claim that expired: another rank proposed meanwhile.
-        listed, other = [], configs()[5]
-        tuner = first(autotuner(1, listed))
-        assert len(tuner.early_config_prune(configs(), {"x": Array(), "n": 101})) == len(configs())
-        (claimed,) = first._claimed.values()
-        value = json.dumps(_settings(other)).encode()
-        client.propose(DecisionKey("triton", claimed.key, "decided"), value)
-        timings = {each: [milliseconds(each, 1)] * 3 for each in configs()}
-        first.listener(fn=tuner.fn, key=(101, "float32"), configs_timings=timings)
-        assert tuner.cache[101, "float32"] == other
-
-
-def test_a_decision_that_fits_no_configuration_is_a_miss_with_one_warning(store):
-    with Client(store) as client, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        pruner = Pruner(client, "misfits", decide=True)
-        for seed, value in ((0, b'{"kwargs": {"block": 7}}'), (1, b"{}")):
-            tuner = pruner(autotuner(seed, []))
-            tuner.early_config_prune(configs(), {"x": Array(), "n": 100 + seed})
-            claimed = next(iter(pruner._claimed.values()))
-            client.propose(DecisionKey("triton", claimed.key, "misfits"), value)
-            pruner._claimed.clear()
-        assert [len(tune(pruner, seed)[0]) for seed in (0, 1)] == [len(configs())] * 2
-    assert [str(each.message) for each in caught if "does not fit" in str(each.message)] == [
-        str(caught[0].message)
-    ]
-
-
-def test_a_kernel_that_raises_while_it_is_tuned_is_free_for_others(store):
-    def failing(call, quantiles):
-        raise RuntimeError("an illegal access to memory")
-
-    with Client(store) as client:
-        first, second = (Pruner(client, "raising", decide=True) for _ in range(2))
-        tuner = first(autotuner(0, []))
-        tuner.do_bench = failing
-        with pytest.raises(RuntimeError, match="illegal access"):
-            tuner[(1,)](Array(), 100)
-        tuner.fn.warmup = lambda *arguments, **named: None
-        tuner.warmup(Array(), n=100, grid=(1,))
-        begin = time.monotonic()
-        assert len(tune(second, 0)[0]) == len(configs())
-        assert time.monotonic() - begin < 10, "nobody waits for the claim's end"
-
-
-def test_without_the_server_decisions_are_the_first_configuration(tmp_path):
-    with run_empty_server(tmp_path) as server, Client(server.address) as client:
-        server.process.kill()
-        server.process.wait()
-        pruner = Pruner(client, TARGET, decide=True)
-        waits, decided = [], pruner.decided
-
-        def timed(*arguments):
-            begin = time.monotonic()
-            try:
-                return decided(*arguments)
-            finally:
-                waits.append(time.monotonic() - begin)
-
-        pruner.decided = timed
-        with pytest.warns(UserWarning, match="defaults are used until it is back") as warned:
-            assert [tune(pruner, seed) for seed in LISTS] == [([], configs()[0])] * len(LISTS)
-        assert sum(waits) <= 2.5 and len(warned) == 1
-
-
-def test_garbage_from_the_server_is_a_miss():
-    with fake_server(b"\xff\xff") as server, Client(server.address) as client:
-        pruner = Pruner(client, TARGET, decide=True, timeout=0.5)
-        with pytest.warns(UserWarning, match="hlorank") as warned:
-            assert [len(tune(pruner, seed)[0]) for seed in LISTS] == [len(configs())] * len(LISTS)
-    assert len(warned) == 1
 
 
 if __name__ == "__main__":

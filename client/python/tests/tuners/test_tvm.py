@@ -4,13 +4,12 @@ import json
 import subprocess
 import sys
 import textwrap
-import time
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-from servers import run_empty_server, run_process, run_server_that_keeps_nothing
+from servers import run_empty_server, run_process
 
 pytest.importorskip("tvm", reason="tvm is not installed")
 
@@ -22,11 +21,9 @@ from tvm.s_tir.meta_schedule.arg_info import ArgInfo
 from tvm.s_tir.meta_schedule.builder.local_builder import default_build
 from tvm.s_tir.meta_schedule.measure_callback import PyMeasureCallback
 from tvm.s_tir.meta_schedule.runner import RunnerResult
-from tvm.s_tir.meta_schedule.utils import shash2hex
 
-from hlorank import ArgumentError, Client, DecisionKey
+from hlorank import ArgumentError, Client
 from hlorank.tuners import tvm_decisions
-from hlorank.tuners.decider import key_of
 from hlorank.tuners.tvm import CostModel, add_known, report_database, task_of
 from hlorank.tuners.tvm_decisions import Decisions
 from hlorank.tuners.tvm_trace import COLUMNS, columns_of, kind_of
@@ -63,6 +60,55 @@ def drawn(count, mod=None):
         if len(found) >= count:
             break
     return list(found.values())[:count]
+
+
+def records(database, schedules, times):
+    """Adds schedules of the module with their times."""
+    workload = database.commit_workload(programs.module())
+    for schedule, seconds in zip(schedules, times, strict=True):
+        record = ms.database.TuningRecord(schedule.trace, workload, seconds, programs.TARGET, [])
+        database.commit_tuning_record(record)
+    return database
+
+
+def traces(database):
+    return [str(each.trace) for each in database.get_all_tuning_records()]
+
+
+def adapter(client, target, decide=False):
+    return (Decisions if decide else CostModel)(client, target)
+
+
+TUNES, DECIDED, DEFAULT, MISFIT = 4, 0, None, b"[[1], 2]"
+TIMES = [[3e-3], [1e-3], [2e-3], [1e10]]
+_OTHER = records(ms.database.MemoryDatabase(), drawn(1), TIMES[:1])
+OTHER = json.dumps(_OTHER.get_all_tuning_records()[0].as_json()).encode(), traces(_OTHER)
+
+
+def tune(adapter, key, fails=False):
+    """As in the tests of all adapters: of decisions with a search that measures four candidates."""
+    if not isinstance(adapter, Decisions):
+        context = programs.context(programs.module())
+        adapter.predict(context, candidates(drawn(TUNES)))
+        adapter.update(context, candidates(drawn(TUNES)), results(drawn(TUNES)))
+        return TUNES, None
+    tuned = []
+
+    def search():
+        if fails:
+            raise RuntimeError("no compiler")
+        tuned.append(records(ms.database.MemoryDatabase(), drawn(TUNES), TIMES))
+        return tuned[0]
+
+    def used():
+        return adapter.database(programs.module(), programs.TARGET, search)
+
+    if fails:
+        with pytest.raises(RuntimeError, match="no compiler"):
+            used()
+        return None
+    database = used()
+    return TUNES * len(tuned), traces(database)
 
 
 def test_a_simplified_trace_has_the_same_columns():
@@ -193,11 +239,7 @@ def test_an_error_decides_what_a_result_is_and_sentinels_are_no_times(store):
 
 
 def test_a_record_that_was_never_measured_is_no_failure(store):
-    database = ms.database.MemoryDatabase()
-    workload = database.commit_workload(programs.module())
-    for schedule, times in zip(drawn(3), (None, [2e-3], [1e10]), strict=True):
-        record = ms.database.TuningRecord(schedule.trace, workload, times, programs.TARGET, [])
-        database.commit_tuning_record(record)
+    database = records(ms.database.MemoryDatabase(), drawn(3), (None, [2e-3], [1e10]))
     with Client(store) as client:
         assert report_database(client, "a part", database) == 2
         assert sorted(seconds_of(client, "a part")) == [0, 2e-3]
@@ -210,16 +252,6 @@ def test_a_fallback_is_checked_when_the_cost_model_is_made(monkeypatch):
         monkeypatch.setitem(sys.modules, "xgboost", None)
         with pytest.raises(ArgumentError, match="needs xgboost, which is not installed: pip"):
             CostModel(client, "here", fallback=ms.cost_model.XGBModel())
-
-
-def test_a_server_that_keeps_nothing_is_said_once(tmp_path):
-    schedules = drawn(4)
-    context = programs.context(programs.module())
-    with run_server_that_keeps_nothing(tmp_path) as address, Client(address) as client:
-        model = CostModel(client, "off")
-        for _ in range(2):
-            model.predict(context, candidates(schedules))
-            model.update(context, candidates(schedules), results(schedules))
 
 
 @pytest.mark.parametrize("name", ["matmul", "softmax_mn"])
@@ -323,10 +355,6 @@ def test_other_tasks_say_what_to_expect(store):
     assert np.corrcoef(np.log(scores), -np.log(injected(unseen)))[0, 1] > 0.5
 
 
-def traces(database):
-    return [str(each.trace) for each in database.get_all_tuning_records()]
-
-
 def test_a_task_is_tuned_once_and_compiled_with_the_same_record_everywhere(store, tmp_path):
     tuned = []
 
@@ -347,11 +375,10 @@ def test_a_task_is_tuned_once_and_compiled_with_the_same_record_everywhere(store
     assert ms.tir_integration.compile_tir(second, module, programs.TARGET) is not None
 
 
-def test_the_record_of_another_program_is_a_miss_with_a_warning(store, tmp_path):
+def test_the_record_of_another_program_is_none():
     module = programs.module()
-    record = programs.search("random", tmp_path / "own", trials=4).get_all_tuning_records()[0]
-    trace, *others = record.as_json()
-    insts, decided = trace
+    insts_and_decisions, *others = json.loads(OTHER[0])
+    insts, decided = insts_and_decisions
     misfits = [
         None,
         [],
@@ -359,38 +386,13 @@ def test_the_record_of_another_program_is_a_miss_with_a_warning(store, tmp_path)
         [[insts[1:], decided], *others],
         [[insts, [[0, [7, 7, 7, 7]]]], *others],
     ]
-    with Client(store) as client:
-        decisions = Decisions(client, "misfits")
-        key = key_of(shash2hex(module), str(programs.TARGET))
-        client.propose(DecisionKey("tvm", key, "misfits"), json.dumps([[1], 2]).encode())
-        with pytest.warns(UserWarning, match="does not fit"):
-            own = ms.database.MemoryDatabase()
-            assert decisions.database(module, programs.TARGET, lambda: own) is own
     for misfit in misfits:
         assert tvm_decisions._database(module, json.dumps(misfit).encode()) is None, misfit
 
 
-def test_a_task_whose_search_raises_or_finds_nothing_is_free_for_others(store):
-    module = programs.module()
-
-    def failing():
-        raise RuntimeError("no compiler")
-
+def test_a_search_that_finds_nothing_decides_nothing(store):
     with Client(store) as client:
-        with pytest.raises(RuntimeError, match="no compiler"):
-            Decisions(client, "free").database(module, programs.TARGET, failing)
-        begin = time.monotonic()
-        for _ in range(2):
-            Decisions(client, "free").database(module, programs.TARGET, ms.database.MemoryDatabase)
-        assert time.monotonic() - begin < 10, "nobody waits for the claim's end"
-        assert not client.list_decisions("tvm", "free").decisions
-
-
-def test_without_the_server_a_task_is_tuned_and_nothing_decided(tmp_path):
-    with run_empty_server(tmp_path) as server, Client(server.address) as client:
-        server.process.kill()
-        server.process.wait()
-        own = ms.database.MemoryDatabase()
-        with pytest.warns(UserWarning, match="hlorank"):
-            decisions = Decisions(client, "away", timeout=0.5)
-            assert decisions.database(programs.module(), programs.TARGET, lambda: own) is own
+        decisions = Decisions(client, "nothing")
+        empty = ms.database.MemoryDatabase()
+        assert decisions.database(programs.module(), programs.TARGET, lambda: empty) is empty
+        assert not client.list_decisions("tvm", "nothing").decisions
