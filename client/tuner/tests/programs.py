@@ -1,13 +1,17 @@
 """Small programs, and searches of them that do not wait for a quiet machine."""
 
+import json
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import jax
 import numpy as np
 
 from hlorank import Client
 from hlorank_tune import Settings, search, server
+from hlorank_tune.command import main
+from hlorank_tune.journal import RESULTS_FILE
 from hlorank_tune.measure.rounds import Protocol
 from hlorank_tune.xla import FusionCompiler, LayoutCompiler, Program
 from hlorank_tune.xla.compiler import XlaCompiler
@@ -16,13 +20,28 @@ HASTE = Protocol(warmups=1, rounds=2, most_rounds=3, seconds=0.005, stretch_seco
 """Short measurements, which are worth as much."""
 
 
-def hurry(monkeypatch):
+def hurry(monkeypatch, compiler=XlaCompiler):
     """Searches measure in haste, and ask a server that is gone once."""
     for name in ("search", "confirm"):
-        monkeypatch.setattr(XlaCompiler, name, HASTE)
+        monkeypatch.setattr(compiler, name, HASTE)
     monkeypatch.setattr(
         server, "Client", lambda address, **more: Client(address, retries=0, **more)
     )
+
+
+def run_command(capsys, *arguments):
+    """The exit code of ``hlorank-tune``, and what was printed."""
+    try:
+        code = main([str(argument) for argument in arguments])
+    except SystemExit as end:
+        code = end.code
+    return code, *capsys.readouterr()
+
+
+def rows(folder):
+    """The rows of a search's results."""
+    lines = (Path(folder) / RESULTS_FILE).read_text().splitlines()
+    return [json.loads(line) for line in lines]
 
 
 def short(**changes):

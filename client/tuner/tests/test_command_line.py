@@ -13,10 +13,10 @@ pytest.importorskip("jax", reason="jax is not installed")
 from fake_server import fake_server
 from library_words import assert_own_words
 from programs import hurry
+from programs import run_command as run
 from servers import DATA, TOKEN, run_secured_server
 from tls import Certificate, tls_server
 
-from hlorank_tune.command import main
 from hlorank_tune.journal import RESULTS_FILE
 from hlorank_tune.run import read_run
 from hlorank_tune.xla.command import load
@@ -44,15 +44,6 @@ def script(tmp_path):
     path = tmp_path / "programs_to_tune.py"
     path.write_text(SCRIPT.format(here=os.path.dirname(__file__)))
     return path
-
-
-def run(capsys, *arguments):
-    """The exit code, and what was printed."""
-    try:
-        code = main([str(argument) for argument in arguments])
-    except SystemExit as end:
-        code = end.code
-    return code, *capsys.readouterr()
 
 
 def measured_rows(out):

@@ -1,25 +1,13 @@
 """What a server keeps of failures: only what a candidate did, never what befell the harness."""
 
-import sys
 from types import SimpleNamespace
 
 import pytest
 
 from hlorank import Experience, Graph, Kept, Result, Tiles
 from hlorank_tune.measure.fusion.compilation import Compiling
-from hlorank_tune.measure.workers import Worker, WorkerError
 from hlorank_tune.server import _result_of
 from hlorank_tune.subject import Outcome
-
-DYING = """
-import os, signal
-def serve(connection, request):
-    if request == "exit":
-        os._exit(1)
-    if request == "raise":
-        raise ValueError("a mistake of the harness")
-    os.kill(os.getpid(), getattr(signal, request))
-"""
 
 
 class Recording:
@@ -41,29 +29,6 @@ def test_a_failure_of_the_harness_is_neither_learned_from_nor_reported():
     experience.add([[1], [2], [3], [4]], results)
     assert client.failures == [None, "wrong_result"]
     assert len(experience.measured) == 2
-
-
-@pytest.mark.parametrize(
-    ("request_", "message", "failure"),
-    [
-        ("SIGSEGV", "crashed with SIGSEGV", "crash"),
-        ("SIGABRT", "crashed with SIGABRT", "crash"),
-        ("SIGKILL", "crashed with SIGKILL", None),
-        ("SIGTERM", "crashed with SIGTERM", None),
-        ("exit", "crashed with exit code 1", None),
-        ("raise", "crashed with exit code 1", None),
-    ],
-)
-def test_only_a_signal_of_its_own_is_a_crash_of_the_program(
-    tmp_path, monkeypatch, request_, message, failure
-):
-    (tmp_path / "dying.py").write_text(DYING)
-    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-    with Worker("dying") as worker:
-        worker.send(request_)
-        with pytest.raises(WorkerError) as ended:
-            worker.receive(60)
-    assert (str(ended.value), ended.value.failure) == (message, failure)
 
 
 def test_errors_of_python_are_not_those_of_the_compiler():

@@ -1,9 +1,7 @@
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -11,19 +9,16 @@ import pytest
 
 pytest.importorskip("jax", reason="jax is not installed")
 
-import jax
 from programs import convnet, hurry, product, short, smoothing
 from programs import tune_layouts as tune
 from servers import run_server
 
-from hlorank import ArgumentError, Client, HlorankError
-from hlorank_tune import JournalError, ProgramError, ServerError, replay
+from hlorank import ArgumentError, Client
+from hlorank_tune import JournalError, ServerError, replay
 from hlorank_tune.journal import RESULTS_FILE
 from hlorank_tune.measure.schema import HloModuleProto
-from hlorank_tune.measure.workers import Worker
 from hlorank_tune.run import read_run
-from hlorank_tune.server import Predictor
-from hlorank_tune.xla import FusionCompiler, LayoutCompiler, Program
+from hlorank_tune.xla import FusionCompiler, LayoutCompiler
 from hlorank_tune.xla.layouts import LayoutProblem
 
 
@@ -80,12 +75,6 @@ def test_a_search_begins_with_what_an_earlier_one_found(tmp_path):
     assert {m.unit for m in second.measurements[-3:]} == {"seconds"}, "from the first round on"
 
 
-def test_layouts_are_searched_by_measuring_alone(tmp_path):
-    run = tune(convnet(), None, tmp_path, short(measurements=10))
-    assert_ended(run, tmp_path, 10)
-    assert (run.with_model, run.predictions, run.errors) == (False, 0, [])
-
-
 def test_a_small_space_ends_a_search(tmp_path):
     run = tune(product(), None, tmp_path, short(measurements=200))
     assert_ended(run, tmp_path, 27)
@@ -97,18 +86,6 @@ def test_without_time_the_program_alone_is_measured(server, tmp_path, seconds):
     assert_ended(run, tmp_path, 1)
     assert run.predictions == 0 and run.best == 0
     assert "no candidate that works was measured, so the winner is your program" in str(run)
-
-
-def test_what_was_predicted_too_late_is_not_measured(server, tmp_path, monkeypatch):
-    def slow(self, asked, seconds, scores=Predictor.scores):
-        time.sleep(0.5)
-        return scores(self, asked, seconds)
-
-    monkeypatch.setattr(Predictor, "scores", slow)
-    begin = time.monotonic()
-    run = tune(convnet(), server, tmp_path, short(seconds=3, predictions=64 * 100))
-    assert len(run.measurements) <= 3 and run.predictions <= 64 * 6
-    assert time.monotonic() - begin < 30
 
 
 def test_no_measurements_are_the_default(tmp_path):
@@ -132,58 +109,6 @@ def test_a_name_of_no_model_is_refused_before_anything_is_measured(server, tmp_p
     assert not (tmp_path / "none").exists()
 
 
-def after_measurements(count, action):
-    """A listener that does something once, after so many measurements."""
-    done = []
-
-    def listener(run):
-        if len(run.measurements) >= count and not done:
-            done.append(action())
-
-    return listener
-
-
-def test_a_server_that_ends_midway_stops_no_search(tmp_path):
-    server = run_server()
-    listener = after_measurements(3, lambda: server.__exit__(None, None, None))
-    run = tune(convnet(), server.__enter__(), tmp_path, short(), listener=listener)
-    assert_ended(run, tmp_path, 6)
-    scored = [m.score is not None for m in run.measurements[1:]]
-    assert scored == [True, True, False, False, False]
-    assert len(run.errors) == 2 and run.predictions == 128
-    assert "the server stopped answering after 128 predictions; the rest was" in str(run)
-
-
-def test_a_server_that_lost_the_graph_is_told_it_again(tmp_path):
-    first = run_server()
-    address = first.__enter__()
-    second = run_server(f"--listen={address}")
-
-    def start_again():
-        first.__exit__(None, None, None)
-        second.__enter__()
-
-    try:
-        run = tune(
-            convnet(), address, tmp_path, short(), listener=after_measurements(3, start_again)
-        )
-    finally:
-        second.__exit__(None, None, None)
-    assert_ended(run, tmp_path, 6)
-    assert run.errors == [] and run.predictions == 3 * 128
-
-
-def test_a_function_that_does_not_run_is_an_error(tmp_path):
-    with pytest.raises(ProgramError, match="does not run as it is"):
-        tune(replace(product(), arguments=product().arguments[:1]), None, tmp_path, short())
-
-
-def test_a_program_without_layouts_says_so(tmp_path):
-    sine = Program.from_function(jax.numpy.sin, np.ones(4, np.float32), name="sine")
-    with pytest.raises(HlorankError, match="'sine' has no configurable layouts"):
-        tune(sine, None, tmp_path)
-
-
 def test_results_that_take_the_memory_of_arguments_harm_nothing(tmp_path):
     donating = HloModuleProto.FromString(product().module.SerializeToString())
     # HloInputOutputAliasProto: the result {} must take the memory of parameter 0, {}.
@@ -191,16 +116,6 @@ def test_results_that_take_the_memory_of_arguments_harm_nothing(tmp_path):
     run = tune(replace(product(), module=donating), None, tmp_path, short(measurements=2))
     assert_ended(run, tmp_path, 2)
     assert donating.input_output_alias, "the module is as it was"
-
-
-def test_an_ended_search_is_read_and_nothing_is_run(tmp_path, monkeypatch):
-    run = tune(convnet(), None, tmp_path, short())
-    before = (tmp_path / RESULTS_FILE).read_bytes()
-    monkeypatch.setattr(Worker, "_start", lambda _: pytest.fail("a process was started"))
-    shown = []
-    assert tune(convnet(), None, tmp_path, short(), listener=shown.append) == run
-    assert shown == [run]
-    assert (tmp_path / RESULTS_FILE).read_bytes() == before
 
 
 @pytest.mark.parametrize("with_model", [True, False])
@@ -214,55 +129,6 @@ def test_a_search_that_ended_goes_on_with_a_larger_budget(server, tmp_path, with
     assert run.measurements[:3] == first.measurements and len(run.parts) == 3
     assert read_run(tmp_path)[0]["measurements"] == 6
     assert tune(convnet(), address, tmp_path, short(measurements=6)) == run
-
-
-SCRIPT = """
-import sys
-sys.path.insert(0, {here!r})
-from programs import convnet, hurry, short, tune_layouts
-import pytest
-hurry(pytest.MonkeyPatch())
-tune_layouts(convnet(), {server!r}, {out!r}, short(measurements=8))
-"""
-
-
-@pytest.mark.parametrize("with_model", [True, False])
-def test_a_search_that_was_killed_goes_on_and_measures_nothing_again(server, tmp_path, with_model):
-    address = server if with_model else None
-    here = os.path.dirname(__file__)
-    script = SCRIPT.format(here=here, server=address, out=str(tmp_path / "killed"))
-    results = tmp_path / "killed" / RESULTS_FILE
-    with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE) as process:
-        while process.poll() is None:
-            if results.exists() and results.read_bytes().count(b'"candidate"') >= 3:
-                break
-            time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
-    rows_before = [row for row in lines_that_are_whole(results) if "candidate" in row]
-    run = tune(convnet(), address, tmp_path / "killed", short(measurements=8))
-    assert_ended(run, tmp_path / "killed", 8)
-    rows_now = [row for row in lines(tmp_path / "killed") if "candidate" in row]
-    assert 3 <= len(rows_before) <= 8 and rows_now[: len(rows_before)] == rows_before
-
-
-def lines_that_are_whole(path):
-    return [json.loads(line) for line in path.read_text().split("\n")[:-1]]
-
-
-def test_a_folder_of_other_settings_is_refused(tmp_path):
-    tune(convnet(), None, tmp_path, short(measurements=2))
-    before = (tmp_path / RESULTS_FILE).read_bytes()
-    for changes, words in (
-        ({"seed": 1}, "seed 0, not 1"),
-        ({"measurements": 1}, "measurements 2, not 1"),
-        ({"measurements": 3, "seed": 1}, "measurements 2, not 3, seed 0, not 1"),
-        ({"seconds": 1e6}, "seconds none, not 1000000"),
-    ):
-        with pytest.raises(JournalError, match=words):
-            tune(convnet(), None, tmp_path, short(**{"measurements": 2} | changes))
-    with pytest.raises(JournalError, match="it was of another program"):
-        tune(product(), None, tmp_path, short(measurements=2))
-    assert (tmp_path / RESULTS_FILE).read_bytes() == before
 
 
 def test_a_number_of_threads_is_checked_when_a_compiler_is_made():

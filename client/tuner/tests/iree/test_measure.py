@@ -7,16 +7,15 @@ pytest.importorskip("jax", reason="jax is not installed")
 pytest.importorskip("iree.compiler", reason="iree-base-compiler is not installed")
 pytest.importorskip("iree.runtime", reason="iree-base-runtime is not installed")
 
+from programs import HASTE
 from small_programs import product
 
 from hlorank_tune.iree.compiler import CONFIGURATIONS, CompileError, CompileProcess, compile_text
 from hlorank_tune.iree.dispatch import with_tile
 from hlorank_tune.iree.runtime import DispatchLoader, harness
 from hlorank_tune.measure.host import measure_programs
-from hlorank_tune.measure.rounds import Protocol
 from hlorank_tune.measure.workers import Worker
 
-HASTE = Protocol(warmups=1, rounds=2, most_rounds=3, seconds=0.005, stretch_seconds=0.01, tries=0)
 LOADER = DispatchLoader(product().bindings)
 
 
@@ -49,29 +48,6 @@ def test_a_dispatch_computes_its_product(modules):
     np.testing.assert_allclose(
         c.reshape(24, 48), a.reshape(24, 32) @ b.reshape(32, 48), rtol=1e-5, atol=1e-6
     )
-
-
-def test_a_module_that_does_not_load_has_a_reason_and_the_others_run_times(worker, modules):
-    measured = measure_programs(worker, LOADER, [modules[0], b"broken", modules[1]], HASTE)
-    assert measured.errors[0] == measured.errors[2] == ""
-    assert measured.errors[1] and "\n" not in measured.errors[1]
-    assert measured.failures[1] is None, "this says nothing of a tile"
-    assert np.isfinite(measured.nanoseconds).tolist() == [True, False, True]
-    print("broken:", measured.errors[1])
-
-
-def test_a_tile_with_another_result_is_an_error(worker, modules):
-    text = product().configured
-    wrong = text.replace("arith.addf", "arith.subf", 1)
-    if wrong == text:
-        wrong = text.replace("0.000000e+00", "1.000000e+00")
-    assert wrong != text
-    module = compile_text(harness(product(), wrong), begin=CONFIGURATIONS)
-    measured = measure_programs(worker, LOADER, [modules[0], module], HASTE)
-    assert measured.errors[0] == ""
-    assert measured.errors[1].startswith("wrong result: results differ by ")
-    assert measured.failures == [None, "wrong_result"]
-    assert np.isfinite(measured.nanoseconds).tolist() == [True, False]
 
 
 def test_the_compiling_process_returns_modules_and_reasons(modules):

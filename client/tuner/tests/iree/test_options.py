@@ -1,7 +1,6 @@
 """Whole searches for the compile options of a small program."""
 
 import ast
-import json
 import re
 from pathlib import Path
 
@@ -11,17 +10,14 @@ pytest.importorskip("jax", reason="jax is not installed")
 
 import jax
 import numpy as np
+from programs import hurry, rows, run_command
 from servers import run_server
 
 from hlorank import Client
-from hlorank_tune.command import main
-from hlorank_tune.journal import RESULTS_FILE
 from hlorank_tune.measure import host
-from hlorank_tune.measure.rounds import Protocol
-from hlorank_tune.xla import OptionCompiler, Program
+from hlorank_tune.xla import Program
 from hlorank_tune.xla.options import ALL, FAST_MATH, OptionProblem, features_of
 
-HASTE = Protocol(warmups=1, rounds=2, most_rounds=3, seconds=0.005, stretch_seconds=0.01, tries=0)
 SCRIPT = """
 import jax.numpy as jnp
 import numpy as np
@@ -41,20 +37,9 @@ other = Program.from_function(scaled, x)
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch, tmp_path):
-    for name in ("search", "confirm"):
-        monkeypatch.setattr(OptionCompiler, name, HASTE)
+    hurry(monkeypatch)
     monkeypatch.chdir(tmp_path)
     Path("model.py").write_text(SCRIPT)
-
-
-def run(capsys, *arguments):
-    code = main(["options", *map(str, arguments)])
-    return code, *capsys.readouterr()
-
-
-def rows(folder):
-    lines = (Path(folder) / RESULTS_FILE).read_text().splitlines()
-    return [json.loads(line) for line in lines]
 
 
 def problem(**options):
@@ -63,7 +48,7 @@ def problem(**options):
 
 def test_a_search_says_plainly_what_it_gains_and_how_to_use_it(capsys):
     arguments = "model.py:program", "--without-model", "--measurements=6", "--out=out"
-    code, out, err = run(capsys, *arguments)
+    code, out, err = run_command(capsys, "options", *arguments)
     assert (code, err) == (0, "")
     is_faster = re.search(r"running: [0-9.]+ times as fast as your program after 6 meas", out)
     assert is_faster or "running: nothing is faster than your program after 6 measurements" in out
@@ -74,7 +59,9 @@ def test_a_search_says_plainly_what_it_gains_and_how_to_use_it(capsys):
         jax.jit(jax.numpy.tanh, compiler_options=options)(1.0)
     before = rows("out")
     assert before[1]["candidate"] == {} and before[1]["nanoseconds"]
-    assert run(capsys, *arguments)[0] == 0 and rows("out") == before, "the search is complete"
+    assert run_command(capsys, "options", *arguments)[0] == 0 and rows("out") == before, (
+        "the search is complete"
+    )
 
 
 def test_options_that_change_what_is_computed_are_off_unless_asked_for():
@@ -120,8 +107,9 @@ def test_results_may_differ_by_the_tolerance_of_the_user(capsys, monkeypatch, to
         return measure(worker, loader, *arguments)
 
     monkeypatch.setattr("hlorank_tune.xla.compiler.measure_programs", kept)
-    code, _, _ = run(
+    code, _, _ = run_command(
         capsys,
+        "options",
         "model.py:other",
         "--without-model",
         "--measurements=2",
@@ -133,9 +121,8 @@ def test_results_may_differ_by_the_tolerance_of_the_user(capsys, monkeypatch, to
 
 @pytest.mark.parametrize("wrong", ["0", "-1", "nan", "inf", "some"])
 def test_a_tolerance_is_a_number_above_0(capsys, wrong):
-    with pytest.raises(SystemExit):
-        main(["options", "model.py:program", f"--tolerance={wrong}"])
-    assert f"'{wrong}' is not a number above 0" in capsys.readouterr().err
+    *_, err = run_command(capsys, "options", "model.py:program", f"--tolerance={wrong}")
+    assert f"'{wrong}' is not a number above 0" in err
 
 
 def test_the_server_suggests_after_random_draws_and_keeps_what_was_measured(capsys, tmp_path):
@@ -143,12 +130,14 @@ def test_the_server_suggests_after_random_draws_and_keeps_what_was_measured(caps
     folder.mkdir()
     with run_server(f"--models={folder}", f"--measurements={folder / 'measurements'}") as address:
         shared = f"--endpoint={address}", "--target=a board"
-        code, out, err = run(
-            capsys, "model.py:program", *shared, "--measurements=20", "--out=first"
+        code, out, err = run_command(
+            capsys, "options", "model.py:program", *shared, "--measurements=20", "--out=first"
         )
         assert (code, err) == (0, "")
         assert "20 measurements are kept for later searches on 'a board'" in out
-        code, out, err = run(capsys, "model.py:other", *shared, "--measurements=6", "--out=second")
+        code, out, err = run_command(
+            capsys, "options", "model.py:other", *shared, "--measurements=6", "--out=second"
+        )
         assert (code, err) == (0, "")
         with Client(address) as client:
             kept = client.list_measurements("a board").graphs

@@ -1,6 +1,5 @@
 """Whole searches for the tiles of a tiny program."""
 
-import json
 import os
 import re
 import sys
@@ -12,16 +11,13 @@ pytest.importorskip("jax", reason="jax is not installed")
 pytest.importorskip("iree.compiler", reason="iree-base-compiler is not installed")
 pytest.importorskip("iree.runtime", reason="iree-base-runtime is not installed")
 
+from programs import hurry, rows, run_command
 from servers import run_server
 
 from hlorank import FAILURES, Client
-from hlorank_tune.command import main
 from hlorank_tune.iree import IreeCompiler, StablehloProgram
 from hlorank_tune.iree import tile_compiler as own
-from hlorank_tune.journal import RESULTS_FILE
-from hlorank_tune.measure.rounds import Protocol
 
-HASTE = Protocol(warmups=1, rounds=2, most_rounds=3, seconds=0.005, stretch_seconds=0.01, tries=0)
 TEXT = """
 func.func @main(%x: tensor<16x24xf32>, %y: tensor<24x32xf32>) -> tensor<16x32xf32> {
   %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
@@ -43,26 +39,15 @@ NAME = "main_dispatch_0_matmul_16x32x24_f32"
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch, tmp_path):
-    for name in ("search", "confirm"):
-        monkeypatch.setattr(IreeCompiler, name, HASTE)
+    hurry(monkeypatch, IreeCompiler)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     Path("tiny.mlir").write_text(TEXT)
 
 
-def run(capsys, *arguments):
-    code = main(["iree", *map(str, arguments)])
-    return code, *capsys.readouterr()
-
-
-def rows(folder):
-    lines = (Path(folder) / RESULTS_FILE).read_text().splitlines()
-    return [json.loads(line) for line in lines]
-
-
 def test_a_search_ends_with_a_verdict_and_measures_nothing_again(capsys):
     arguments = ("tiny.mlir", "--without-model", "--measurements=2", "--out=out")
-    code, out, err = run(capsys, *arguments)
+    code, out, err = run_command(capsys, "iree", *arguments)
     assert (code, err) == (0, "")
     assert ("tiny: " in out and "after 5 measurements" in out) or "after 3 measurements" in out
     assert "out/report.md" in out
@@ -72,7 +57,7 @@ def test_a_search_ends_with_a_verdict_and_measures_nothing_again(capsys):
     assert measured[0]["candidate"] == {} and all(row["nanoseconds"] for row in measured)
     report = Path("out/report.md").read_text()
     assert NAME in report
-    assert run(capsys, *arguments)[0] == 0
+    assert run_command(capsys, "iree", *arguments)[0] == 0
     assert rows("out") == before, "the search is complete"
 
 
@@ -90,8 +75,8 @@ def test_a_spec_is_kept_only_if_the_whole_program_is_faster(capsys, monkeypatch,
         return found
 
     monkeypatch.setattr(own, "measure_programs", decided)
-    code, out, _ = run(
-        capsys, "tiny.mlir", "--without-model", "--measurements=2", "--top-k=2", "--out=out"
+    code, out, _ = run_command(
+        capsys, "iree", "tiny.mlir", "--without-model", "--measurements=2", "--top-k=2", "--out=out"
     )
     assert code == 0 and Path("out/spec.mlir").exists() is is_faster
     if not is_faster:
@@ -99,31 +84,28 @@ def test_a_spec_is_kept_only_if_the_whole_program_is_faster(capsys, monkeypatch,
         return
     assert "2.00 times as fast as your program as IREE compiles it" in out
     assert "iree-compile --iree-codegen-tuning-spec-path=out/spec.mlir" in out
-    code, out, err = run(capsys, "tiny.mlir", "--replay=out")
+    code, out, err = run_command(capsys, "iree", "tiny.mlir", "--replay=out")
     assert (code, err) == (0, "")
     assert [line.split()[0] for line in out.splitlines()] == ["program", "winner"]
 
 
 def test_a_dispatch_that_a_spec_does_not_reach_is_not_measured(capsys):
     Path("image.mlir").write_text(IMAGE)
-    code, out, _ = run(capsys, "image.mlir", "--without-model", "--measurements=1", "--out=out")
+    code, out, _ = run_command(
+        capsys, "iree", "image.mlir", "--without-model", "--measurements=1", "--out=out"
+    )
     assert code == 0 and "after 0 measurements" in out
     assert sorted(path.name for path in Path("out").glob("*.mlir")) == []
     left = Path("out/report.md").read_text().split("Left as they are:")[1]
     assert "_conv_" in left and "a tuning spec does not reach it" in left
 
 
-def test_a_server_that_is_not_there_is_an_error_before_anything_is_measured(capsys):
-    code, _, err = run(capsys, "tiny.mlir", "--endpoint=127.0.0.1:1", "--out=out")
-    assert code == 1 and "no server answers" in err and "127.0.0.1:1" in err
-    assert not Path("out/report.md").exists()
-    assert not any("candidate" in row for row in rows("out"))
-
-
 def test_what_is_measured_is_kept_by_a_server_with_a_store(capsys, tmp_path):
     with run_server(f"--measurements={tmp_path / 'measurements'}") as address:
         arguments = "--target=a board", "--measurements=4", "--top-k=2", "--predictions=64"
-        code, out, err = run(capsys, "tiny.mlir", f"--endpoint={address}", *arguments, "--out=out")
+        code, out, err = run_command(
+            capsys, "iree", "tiny.mlir", f"--endpoint={address}", *arguments, "--out=out"
+        )
         with Client(address) as client:
             (kept,) = client.list_measurements("a board").graphs
     assert (code, err) == (0, "")
@@ -136,7 +118,7 @@ def test_what_is_measured_is_kept_by_a_server_with_a_store(capsys, tmp_path):
 
 def test_a_program_that_iree_cannot_compile_is_an_error(capsys):
     Path("bad.mlir").write_text(TEXT.replace("contracting_dims", "contracting"))
-    code, _, err = run(capsys, "bad.mlir", "--without-model", "--out=out")
+    code, _, err = run_command(capsys, "iree", "bad.mlir", "--without-model", "--out=out")
     assert code == 1 and err.startswith("error: IREE cannot compile 'bad': source.mlir:3:")
 
 
@@ -157,7 +139,7 @@ COPIED = (
 )
 def test_a_program_without_dispatches_says_why(capsys, text, reason):
     Path("folded.mlir").write_text(text)
-    code, _, err = run(capsys, "folded.mlir", "--without-model", "--out=out")
+    code, _, err = run_command(capsys, "iree", "folded.mlir", "--without-model", "--out=out")
     assert code == 1 and err.startswith("error: IREE makes no dispatches of 'folded': ")
     assert reason in err and len(err) < 250
 
@@ -188,9 +170,9 @@ func.func @main(%left: !torch.vtensor<[32,64],f32>, %right: !torch.vtensor<[64,1
 )
 def test_a_file_without_arrays_of_fixed_shapes_is_an_error(capsys, text, reason):
     Path("bad.mlir").write_bytes(text.encode(errors="surrogateescape"))
-    code, _, err = run(capsys, "bad.mlir", "--without-model")
+    code, _, err = run_command(capsys, "iree", "bad.mlir", "--without-model")
     assert code == 1 and re.search(reason, err) and "bad.mlir" in err
-    code, _, err = run(capsys, "none.mlir", "--without-model")
+    code, _, err = run_command(capsys, "iree", "none.mlir", "--without-model")
     assert code == 1 and err == "error: none.mlir cannot be read: No such file or directory\n"
 
 

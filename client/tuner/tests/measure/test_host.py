@@ -54,6 +54,7 @@ def test_programs_that_do_the_same_have_run_times(worker):
         ("SIGSEGV", "crash", "crashed", "crashed with SIGSEGV: Check failed"),
         ("SIGABRT", "crash", "crashed", "crashed with SIGABRT"),
         ("SIGKILL", None, "failed", "crashed with SIGKILL"),
+        ("SIGTERM", None, "failed", "crashed with SIGTERM"),
         ("exits", None, "failed", "crashed with exit code 1"),
         ("late", None, "failed", "crashed with SIGSEGV"),
     ],
