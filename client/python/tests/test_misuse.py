@@ -1,12 +1,7 @@
 """One clear error each for a client that is used where it cannot work, and for other programs."""
 
-import http.server
 import os
 import re
-import socket
-import threading
-import time
-from contextlib import contextmanager
 
 import grpc
 import pytest
@@ -38,36 +33,6 @@ def test_a_client_is_refused_in_a_fork_of_its_process(tmp_path):
     assert re.search(
         r"made in process \d+, and this is its fork \d+.*make a client in each", said.read_text()
     )
-
-
-@contextmanager
-def listening(serve):
-    """A program that is no server of hlorank, on a port of its own."""
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        threading.Thread(target=serve, args=(door,), daemon=True).start()
-        yield f"127.0.0.1:{door.getsockname()[1]}"
-
-
-def web(door):
-    http.server.HTTPServer.address_family = socket.AF_INET
-    server = http.server.HTTPServer(door.getsockname(), http.server.BaseHTTPRequestHandler, False)
-    server.socket.close()
-    server.socket = door
-    server.serve_forever()
-
-
-def greeting(door):
-    while True:
-        taken, _ = door.accept()
-        taken.sendall(b"220 mail.example ESMTP\r\n")
-
-
-@pytest.mark.parametrize("program", [web, greeting])
-def test_another_program_is_named_at_once(program):
-    start = time.monotonic()
-    with listening(program) as address, Client(address) as client, pytest.raises(UnsupportedError):
-        client.list_models()
-    assert time.monotonic() - start < defaults.TIMEOUT / 2
 
 
 def test_a_server_without_the_method_is_older_or_another_program():

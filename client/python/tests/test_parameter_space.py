@@ -241,24 +241,6 @@ def test_what_a_space_does_not_have_is_refused_with_the_reason(configuration, wo
         space[12]
 
 
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        ({"config_columns": ["a", "a"]}, "config_columns names a column twice: a, a"),
-        ({"config_columns": ['"']}, "the name of column 0"),
-        ({"node_columns": ["a"]}, "node_columns has 1 names for 0 columns of a node"),
-        ({"node_features": [[1.0]], "node_columns": ["a"]}, "config_columns are not"),
-        (
-            {"node_features": [[1.0]], "config_columns": ["a"]},
-            "node_columns has 0 names for 1 columns",
-        ),
-    ],
-)
-def test_names_that_do_not_fit_a_graph_are_refused(changed, words):
-    with pytest.raises(GraphFileError, match=words):
-        Graph.from_feature_set("gemm", **changed)
-
-
 def test_a_graph_with_columns_is_described_with_their_names():
     graph = Graph.from_feature_set(
         "loops", [[1.0], [2.0]], [[1, 0]], node_columns=["depth"], config_columns=["tile"]
