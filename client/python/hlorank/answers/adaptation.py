@@ -2,23 +2,15 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeVar, get_args
-
-from google.protobuf.message import Message
-
-from hlorank.wire import messages
-from hlorank.wire.words import word
+from typing import Literal
 
 Evidence = Literal["model", "measurements", "other_kernels", "other_targets", "other_instances"]
 """What scores may rest on."""
-EVIDENCE: tuple[Evidence, ...] = get_args(Evidence)
 SourceKind = Literal["instances", "kernels", "target", "unknown"]
 """What related measurements are of; ``unknown`` is the word of a newer server."""
 
 _UNKNOWN_VALUE = "INSTANCE_VALUE_UNKNOWN"
 """The reason of a warning that nobody measured an instance with a text that this one has."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -136,47 +128,3 @@ def rests_on(
         )
     said += [warning.message for warning in warnings if warning.reason == _UNKNOWN_VALUE]
     return "; ".join(said)
-
-
-def warnings_of(warnings: Iterable[messages.Warning]) -> tuple[Warning, ...]:
-    """Converts ``Warning`` messages."""
-    return tuple(Warning(warning.reason, warning.message) for warning in warnings)
-
-
-def adaptation_of(message: messages.Adaptation) -> Adaptation:
-    """Converts an ``Adaptation`` message."""
-    found = [word(messages.Evidence, each) for each in message.rests_on]
-    return _of(
-        Adaptation,
-        message,
-        reporters=tuple(_of(Reporter, each) for each in message.reporters),
-        sources=tuple(
-            _of(
-                RelatedSource,
-                each,
-                kind=word(messages.SourceKind, each.kind) or "unknown",
-                refusal=word(messages.SourceRefusal, each.refusal),
-            )
-            for each in message.sources
-        ),
-        # A newer server may rest on what this client has no word for.
-        rests_on=tuple(each for each in EVIDENCE if each in found),
-    )
-
-
-def confidence_of(message: messages.Confidence) -> Confidence:
-    """Converts a ``Confidence`` message."""
-    return _of(Confidence, message)
-
-
-def _of(kind: type[T], message: Message, /, **converted: object) -> T:
-    """Copies the fields that have the same form in the message, and takes the converted ones.
-
-    A field that the message can leave out, and does, is None.
-    """
-    # The stubs do not say which fields have presence; the descriptors do.
-    known = message.DESCRIPTOR.fields_by_name
-    same = [name for name in kind.__annotations__ if name not in converted]
-    unset = [name for name in same if known[name].has_presence and not message.HasField(name)]
-    copied = {name: None if name in unset else getattr(message, name) for name in same}
-    return kind(**copied, **converted)

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
+from hlorank.answers.converted import converted
 from hlorank.answers.tables import table
 from hlorank.checks.arguments import content, number, text, whole_number
 from hlorank.checks.errors import AnswerError
@@ -141,7 +142,7 @@ def decide_answer_of(answer: messages.DecideResponse, key: DecisionKey) -> Decid
     """Converts a ``DecideResponse``. Raises AnswerError if it is impossible."""
     match answer.WhichOneof("outcome"):
         case "decided":
-            decision = decision_of(answer.decided)
+            decision = converted(Decision, answer.decided)
             if (decision.key.namespace, decision.key.key) != (key.namespace, key.key):
                 raise AnswerError("the server answers with the decision of another key")
             return DecideAnswer("decided", answer.snapshot, decision)
@@ -152,36 +153,12 @@ def decide_answer_of(answer: messages.DecideResponse, key: DecisionKey) -> Decid
             retry_after, since = seconds_of(answer.held.retry_after), seconds_of(answer.held.since)
             return DecideAnswer("held", answer.snapshot, retry_after=retry_after, held_for=since)
         case "undecided":
-            near = tuple(
-                NearDecision(decision_of(each.decision), tuple(each.different_parts))
-                for each in answer.undecided.near
-            )
+            near = tuple(converted(NearDecision, each) for each in answer.undecided.near)
             return DecideAnswer("undecided", answer.snapshot, near=near)
         case _:
             raise AnswerError("the server's answer says nothing of the key")
 
 
-def decision_of(message: messages.Decision) -> Decision:
-    """Converts a ``Decision``."""
-    sent, evidence = message.key, message.evidence
-    return Decision(
-        DecisionKey(sent.namespace, sent.key, sent.target),
-        message.value,
-        message.generation,
-        message.snapshot,
-        Evidence(
-            evidence.seconds,
-            evidence.runs,
-            evidence.measured_configs,
-            evidence.tie_band,
-            evidence.machine,
-        ),
-        message.reporter,
-        message.decided_at,
-    )
-
-
 def decisions_page_of(answer: messages.ListDecisionsResponse) -> DecisionsPage:
     """Converts a ``ListDecisionsResponse``."""
-    decisions = tuple(decision_of(each) for each in answer.decisions)
-    return DecisionsPage(decisions, answer.next_page_token, answer.snapshot)
+    return converted(DecisionsPage, answer, next=answer.next_page_token)

@@ -8,7 +8,7 @@ from hlorank.checks.arguments import content, text, whole_number, wrong
 from hlorank.checks.arguments import seconds as checked_seconds
 from hlorank.checks.errors import AnswerError
 from hlorank.wire import defaults, messages
-from hlorank.wire.durations import seconds_of, set_seconds
+from hlorank.wire.durations import set_seconds
 from hlorank.wire.words import word
 
 SearchState = Literal["", "running", "all_leased", "exhausted", "budget_spent", "decided"]
@@ -88,25 +88,6 @@ class GrantedLease:
     """Digest of the configuration, by which a server that was started anew takes a lease over."""
 
 
-def leases_of(answer: messages.SuggestConfigsResponse, is_leased: bool) -> tuple[GrantedLease, ...]:
-    """Converts the leases of suggestions. Raises AnswerError if suggestions have none."""
-    expected = len(answer.suggestions) if is_leased else 0
-    if len(answer.leases) != expected:
-        raise AnswerError(
-            f"the server granted {len(answer.leases)} leases for {expected} suggestions"
-        )
-    return tuple(
-        GrantedLease(each.id, seconds_of(each.expires_in), each.attempt, each.config)
-        for each in answer.leases
-    )
-
-
-def search_state_of(answer: messages.SuggestConfigsResponse) -> SearchState:
-    """Converts the state of a search; one of a newer server counts as none."""
-    found = word(messages.SearchState, answer.state)
-    return next((state for state in get_args(SearchState) if state == found), "")
-
-
 def renewal(
     lease: Lease, graph_hash: bytes, target: str, granted: Iterable[GrantedLease], give_back: bool
 ) -> messages.RenewLeasesRequest:
@@ -129,5 +110,5 @@ def lease_states_of(answer: messages.RenewLeasesResponse, leases: int) -> tuple[
     """Converts what became of leases. Raises AnswerError if it is impossible."""
     if len(answer.states) != leases:
         raise AnswerError(f"the server sent {len(answer.states)} states of {leases} leases")
-    words = (word(messages.LeaseState, each) for each in answer.states)
+    words = (word(messages.LeaseState.DESCRIPTOR, each) for each in answer.states)
     return tuple(next((one for one in get_args(LeaseState) if one == each), "") for each in words)

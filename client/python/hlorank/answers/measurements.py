@@ -114,13 +114,14 @@ def _graph_measurements_of(message: messages.GraphMeasurements) -> GraphMeasurem
             lengths.add(len(optional))
     if lengths != {len(configurations)}:
         raise AnswerError("the server's measurements have lists of different lengths")
+    failures = (word(messages.MeasurementFailure.DESCRIPTOR, each) for each in message.failures)
     return GraphMeasurements(
         message.target,
         message.graph_hash,
         configurations,
         np.array(message.seconds, np.float64),
         np.array(message.repeats, np.int64),
-        tuple(word(messages.MeasurementFailure, each) or None for each in message.failures),
+        tuple(each or None for each in failures),
         tuple(message.ids),
         tuple(message.reporters),
         tuple(message.reported_at),

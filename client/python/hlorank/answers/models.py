@@ -1,9 +1,10 @@
 """Names, descriptions and comparisons of models."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
+from hlorank.answers.converted import converted
 from hlorank.checks.arguments import U32, instance, text, whole_number
 from hlorank.checks.errors import AnswerError, ArgumentError
 from hlorank.graphs.features import FeatureSet
@@ -132,41 +133,21 @@ class Model:
         return ModelReference(self.name, self.version)
 
 
-_SAME = (
-    *("name", "version", "serving", "default_for_task", "canary_percent", "pinned"),
-    *("architecture", "kind", "batch_dependent", "chunk_configs", "embedding_size", "pad_value"),
-    *("digest", "feature_digest", "training_data_digest", "licence"),
-)
-"""Fields that are copied from the message unchanged."""
-
-
 def model_of(message: messages.Model) -> Model:
     """Converts a ``Model`` message."""
     rejection = message.rejection
-    return Model(
-        **{field: getattr(message, field) for field in _SAME},
+    return converted(
+        Model,
+        message,
         task=task_of(message.task),
-        unit=unit_of(message.unit),
-        feature_set=_feature_set_of(message),
-        state=word(messages.ModelState, message.state),
-        state_since=message.state_since.ToDatetime(UTC),
         rejection=f"{rejection.reason}: {rejection.message}" if rejection.reason else None,
-        buckets=tuple(message.buckets),
-        targets=tuple(message.targets),
         measured_quality=dict(message.measured_quality),
     )
 
 
 def unit_of(value: messages.ScoreUnit.ValueType) -> Unit | None:
     """Returns a unit of scores; None if they only order configurations."""
-    return _UNITS.get(word(messages.ScoreUnit, value))
-
-
-def _feature_set_of(message: messages.Model) -> FeatureSet | None:
-    if not message.HasField("feature_set"):
-        return None
-    columns = message.feature_set
-    return FeatureSet(columns.name, tuple(columns.node_features), tuple(columns.config_features))
+    return _UNITS.get(word(messages.ScoreUnit.DESCRIPTOR, value))
 
 
 @dataclass(frozen=True)
@@ -203,15 +184,14 @@ class Comparison:
 
 def comparison_of(answer: CompareModelsResponse) -> Comparison:
     """Converts a ``CompareModelsResponse``. Raises AnswerError if it names no versions."""
-    return Comparison(
+    means = ("kendall_tau", "ordered_pairs", "top_pick_regret")
+    return converted(
+        Comparison,
+        answer,
         first=answered_reference(answer.first),
         second=answered_reference(answer.second),
-        graphs=answer.graphs,
-        configs=answer.configs,
-        kendall_tau=_mean_of(answer.kendall_tau),
-        ordered_pairs=_mean_of(answer.ordered_pairs),
-        top_pick_regret=_mean_of(answer.top_pick_regret),
-        better=_BETTER.get(word(messages.Verdict, answer.verdict)),
+        **{name: _mean_of(getattr(answer, name)) for name in means},
+        better=_BETTER.get(word(messages.Verdict.DESCRIPTOR, answer.verdict)),
     )
 
 

@@ -8,19 +8,12 @@ from math import isclose, log
 
 import numpy as np
 
-from hlorank.answers.adaptation import (
-    Adaptation,
-    Confidence,
-    Warning,
-    adaptation_of,
-    confidence_of,
-    warnings_of,
-)
+from hlorank.answers.adaptation import Adaptation, Confidence, Warning
+from hlorank.answers.converted import converted
 from hlorank.answers.models import ModelReference, Unit, answered_reference, unit_of
 from hlorank.answers.tables import table
 from hlorank.checks.errors import AnswerError
 from hlorank.wire import messages
-from hlorank.wire.durations import seconds_of
 from hlorank.wire.messages import (
     PutGraphResponse,
     RankConfigsResponse,
@@ -131,7 +124,7 @@ class Ranking:
     @cached_property
     def timings(self) -> Timings:
         """Seconds spent on the server; for a stream, the sum over its batches."""
-        timings = timings_of(self._answer.timings)
+        timings = converted(Timings, self._answer.timings)
         return timings + self._earlier if self._earlier else timings
 
     @cached_property
@@ -148,14 +141,14 @@ class Ranking:
         if isinstance(self._answer, StreamRanking):
             return ()
         return tuple(
-            tuple(KernelTime(each.node, each.computed_nodes, each.seconds) for each in one.kernels)
+            tuple(converted(KernelTime, each) for each in one.kernels)
             for one in self._answer.kernels
         )
 
     @cached_property
     def reuse(self) -> Reuse:
         """How much work was avoided."""
-        return reuse_of(self._answer.reuse)
+        return converted(Reuse, self._answer.reuse)
 
     @cached_property
     def predicted_seconds(self) -> np.ndarray:
@@ -171,13 +164,13 @@ class Ranking:
     def adaptation(self) -> Adaptation | None:
         """What the predictions rest on; None if no measurements were sent."""
         is_sent = self._started.HasField("adaptation")
-        return adaptation_of(self._started.adaptation) if is_sent else None
+        return converted(Adaptation, self._started.adaptation) if is_sent else None
 
     @cached_property
     def confidence(self) -> Confidence | None:
         """How far the ranking can be trusted; None if that was not asked."""
         is_sent = self._answer.HasField("confidence")
-        return confidence_of(self._answer.confidence) if is_sent else None
+        return converted(Confidence, self._answer.confidence) if is_sent else None
 
     def keeps(self, former: int) -> bool:
         """Whether a former pick stays, a number of the ranking: no other configuration is predicted
@@ -194,7 +187,7 @@ class Ranking:
     @cached_property
     def warnings(self) -> tuple[Warning, ...]:
         """Notes about what is valid but unusual in the request."""
-        return warnings_of(self._answer.warnings)
+        return tuple(converted(Warning, each) for each in self._answer.warnings)
 
     def __repr__(self) -> str:
         title = f"Ranking of {self.scored:,} configurations by {self.model or 'measurements'}"
@@ -261,22 +254,21 @@ class CachedGraph:
 
 def batch_scores_of(answer: messages.BatchScores) -> BatchScores:
     """Converts a ``BatchScores`` message."""
-    return BatchScores(
-        first=answer.first_config,
-        scores=scores_of(answer.scores),
-        timings=timings_of(answer.timings),
-        reuse=reuse_of(answer.reuse),
+    return converted(
+        BatchScores, answer, first=answer.first_config, scores=scores_of(answer.scores)
     )
 
 
 def cached_graph_of(answer: PutGraphResponse) -> CachedGraph:
     """Converts a ``PutGraphResponse`` message."""
-    sizes = ("nodes", "edges", "kept_nodes", "segments", "distinct_segments", "largest_segment")
-    return CachedGraph(
+    return converted(
+        CachedGraph,
+        answer.summary,
         hash=checked_graph_hash(answer.graph_hash),
-        **{size: getattr(answer.summary, size) for size in sizes},
-        configurable_nodes=tuple(map(_configurable_node, answer.configurable_nodes)),
-        warnings=warnings_of(answer.warnings),
+        configurable_nodes=tuple(
+            converted(ConfigurableNode, each) for each in answer.configurable_nodes
+        ),
+        warnings=tuple(converted(Warning, each) for each in answer.warnings),
     )
 
 
@@ -295,22 +287,6 @@ def checked_graph_hash(graph_hash: bytes) -> bytes:
     if len(graph_hash) != 32:
         raise AnswerError(f"the server's graph hash has {len(graph_hash)} bytes, not 32")
     return graph_hash
-
-
-def timings_of(timings: messages.StageTimings) -> Timings:
-    """Converts a ``StageTimings`` message to seconds."""
-    return Timings(*(seconds_of(getattr(timings, field.name)) for field in fields(Timings)))
-
-
-def reuse_of(reuse: messages.ReuseCounts) -> Reuse:
-    """Converts a ``ReuseCounts`` message."""
-    return Reuse(*(getattr(reuse, field.name) for field in fields(Reuse)))
-
-
-def _configurable_node(node: messages.ConfigurableNode) -> ConfigurableNode:
-    dimensions = tuple(node.dimensions)
-    ranks = tuple(node.tensor_ranks)
-    return ConfigurableNode(node.node, node.name, node.opcode, dimensions, ranks)
 
 
 _SAME_SCORE = 1e-6

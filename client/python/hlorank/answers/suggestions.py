@@ -2,36 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
-from hlorank.answers.adaptation import (
-    Adaptation,
-    Confidence,
-    Warning,
-    adaptation_of,
-    confidence_of,
-    warnings_of,
-)
-from hlorank.answers.leases import (
-    GrantedLease,
-    Lease,
-    SearchState,
-    leases_of,
-    search_state_of,
-)
+from hlorank.answers.adaptation import Adaptation, Confidence, Warning
+from hlorank.answers.converted import converted
+from hlorank.answers.leases import GrantedLease, Lease, SearchState
 from hlorank.answers.models import ModelReference
-from hlorank.answers.ranking import Timings, checked_graph_hash, model_of_answer, timings_of
+from hlorank.answers.ranking import Timings, checked_graph_hash, model_of_answer
 from hlorank.answers.tables import table
 from hlorank.checks.arguments import U64, instance, one_of, whole_number, whole_numbers_of
 from hlorank.checks.errors import AnswerError
 from hlorank.configurations import Configurations
 from hlorank.configurations.received import configurations_of
 from hlorank.wire import defaults, messages
-from hlorank.wire.durations import seconds_of
 from hlorank.wire.messages import SuggestConfigsRequest, SuggestConfigsResponse
-from hlorank.wire.words import word
 
 Reason = Literal["", "model", "expected_improvement", "random"]
 Source = Literal["candidates", "segments", "nodes"]
@@ -153,8 +139,12 @@ class Wanted:
 
 def suggestions_of(answer: SuggestConfigsResponse, wanted: Wanted, candidates: int) -> Suggestions:
     """Converts a ``SuggestConfigsResponse``. Raises AnswerError if it is impossible."""
-    suggestions = tuple(_suggestion_of(message) for message in answer.suggestions)
-    configs = [suggestion.config for suggestion in suggestions]
+    configs = [suggestion.config for suggestion in answer.suggestions]
+    leased = 0 if wanted.lease is None else len(configs)
+    if len(answer.leases) != leased:
+        raise AnswerError(
+            f"the server granted {len(answer.leases)} leases for {leased} suggestions"
+        )
     if len(configs) > wanted.count:
         raise AnswerError(f"the server made {len(configs)} suggestions instead of {wanted.count}")
     combinations = None
@@ -169,29 +159,10 @@ def suggestions_of(answer: SuggestConfigsResponse, wanted: Wanted, candidates: i
         raise AnswerError("the server suggests what was not sent, or what is pending")
     if len(set(configs)) < len(configs):
         raise AnswerError("the server suggests a configuration twice")
-    return Suggestions(
-        suggestions,
-        combinations,
-        adaptation_of(answer.adaptation) if answer.HasField("adaptation") else None,
-        model_of_answer(answer.model),
-        checked_graph_hash(answer.graph_hash),
-        timings_of(answer.timings),
-        leases_of(answer, wanted.lease is not None),
-        search_state_of(answer),
-        seconds_of(answer.retry_after),
-        confidence_of(answer.confidence) if answer.HasField("confidence") else None,
-        warnings_of(answer.warnings),
-    )
-
-
-def _suggestion_of(message: messages.Suggestion) -> Suggestion:
-    found = word(messages.SuggestionReason, message.reason)
-    reason: Reason = next((each for each in get_args(Reason) if each == found), "")
-    return Suggestion(
-        message.config,
-        reason,
-        message.score,
-        message.predicted_seconds,
-        message.log_sd,
-        message.expected_improvement,
+    return converted(
+        Suggestions,
+        answer,
+        combinations=combinations,
+        model=model_of_answer(answer.model),
+        graph_hash=checked_graph_hash(answer.graph_hash),
     )

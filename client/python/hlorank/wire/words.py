@@ -1,7 +1,10 @@
 """The values of the wire's enums, such as tasks, as the words that users read."""
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Literal, TypeVar, get_args
+
+from google.protobuf.descriptor import EnumDescriptor
 
 from hlorank.checks.arguments import one_of
 from hlorank.wire import messages
@@ -12,24 +15,23 @@ if TYPE_CHECKING:  # the class of the stubs, which is generic
 V = TypeVar("V", bound=int)
 
 
-def word(enum: "Enum[V]", number: V) -> str:
+def word(enum: EnumDescriptor, number: int) -> str:
     """Returns the word of a value: empty for 0, and ``unknown`` for one of a newer server."""
     if number == 0:
         return ""
-    try:
-        return enum.Name(number).removeprefix(_prefix(enum)).lower()
-    except ValueError:
-        return "unknown"
+    value = enum.values_by_number.get(number)
+    return "unknown" if value is None else value.name.removeprefix(_prefix(enum)).lower()
 
 
 def value_of(enum: "Enum[V]", text: str) -> V:
     """Returns the value of a word that the enum has."""
-    return enum.Value(_prefix(enum) + text.upper().replace("-", "_"))
+    return enum.Value(_prefix(enum.DESCRIPTOR) + text.upper().replace("-", "_"))
 
 
-def _prefix(enum: "Enum[V]") -> str:
+@cache
+def _prefix(enum: EnumDescriptor) -> str:
     """Returns what the names of all values begin with, such as ``MEASUREMENT_FAILURE_``."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", enum.DESCRIPTOR.name).upper() + "_"
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", enum.name).upper() + "_"
 
 
 Task = Literal["tile", "layout", "fusion", "feature-set"]
@@ -44,5 +46,5 @@ def task_value(task: Task) -> messages.Task.ValueType:
 
 def task_of(value: messages.Task.ValueType) -> Task | None:
     """Returns the task with a value; None if there is none."""
-    found = word(messages.Task, value).replace("_", "-")
+    found = word(messages.Task.DESCRIPTOR, value).replace("_", "-")
     return next((task for task in get_args(Task) if task == found), None)

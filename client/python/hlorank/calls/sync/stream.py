@@ -6,13 +6,14 @@ from types import TracebackType
 from typing import Self
 
 from hlorank.answers.checked import Asked, check_batch
+from hlorank.answers.converted import converted
 from hlorank.answers.models import ModelReference
 from hlorank.answers.ranking import (
     BatchScores,
     Ranking,
+    Timings,
     batch_scores_of,
     model_of_answer,
-    timings_of,
 )
 from hlorank.checks.arguments import instance
 from hlorank.checks.errors import AnswerError, BatchTooLongError
@@ -51,7 +52,7 @@ class RankStream(Connected):
         self._task = task
         self._top_k = top_k
         self._message_bytes = message_bytes
-        self._timings = timings_of(started.timings)
+        self._timings = converted(Timings, started.timings)
         self._unscored: deque[int] = deque()
         """Number of configurations of each sent batch whose scores were not taken yet."""
         self._scored = 0
