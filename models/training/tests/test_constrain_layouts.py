@@ -112,87 +112,58 @@ def entry(module):
     return next(c for c in module.computations if c.id == module.entry_computation_id)
 
 
-class Edited:
-    """The module as a configuration that was stored and read again changes it.
+def without_constraints(module):
+    """The module without its constraints, their calls, and the orders that each use of a tensor
+    has, nearest the user first; that of the root is the use of nobody."""
+    plain = HloModuleProto.FromString(module.SerializeToString())
+    body = entry(plain)
+    calls = {i.id: i for i in body.instructions if i.custom_call_target == "LayoutConstraint"}
+    orders: dict[tuple[int, int], list[tuple[int, ...]]] = {}
 
-    What was chosen is taken from the tuning file alone: its node numbers and its layouts.
-    """
+    def source(identity: int, *use: int) -> int:
+        orders[use] = []
+        while identity in calls:
+            orders[use].append(tuple(calls[identity].shape.layout.minor_to_major))
+            (identity,) = calls[identity].operand_ids
+        return identity
 
-    def __init__(self, small: Small, configuration):
-        stored = layout_tuning_data(small.module, small.nodes, [configuration], [1])
-        self.original = stored.module
-        self.module = constrained(small.module, small.nodes, configuration)
-        flat = instructions(self.original)
-        layouts = stored.runs[0].module_config.layout_config.nodes
-        self.chosen = {
-            (flat[number].id, slot): tuple(tensor.dims)
-            for number, node in zip(stored.config_index_to_node, layouts, strict=True)
-            for slot, tensor in enumerate(node.tensors)
-            if tensor.dims
-        }
-        known = {i.id for i in flat}
-        self.calls = {i.id: i for i in entry(self.module).instructions if i.id not in known}
+    kept = [i for i in body.instructions if i.id not in calls]
+    for user in kept:
+        sources = [source(each, user.id, slot) for slot, each in enumerate(user.operand_ids, 1)]
+        user.operand_ids[:] = sources
+    body.root_id = source(body.root_id, 0, 0)
+    rest = [HloInstructionProto.FromString(i.SerializeToString()) for i in kept]
+    del body.instructions[:]
+    body.instructions.extend(rest)
+    return plain, calls.values(), orders
 
-    def trace(self, identity: int) -> tuple[int, list[tuple[int, ...]]]:
-        """What an operand is without its constraints, and their orders, nearest the user first."""
-        orders = []
-        while identity in self.calls:
-            orders.append(tuple(self.calls[identity].shape.layout.minor_to_major))
-            (identity,) = self.calls[identity].operand_ids
-        return identity, orders
 
-    def expected_orders(self, user: int, slot: int, operand: int) -> list[tuple[int, ...]]:
-        both = (self.chosen.get((user, slot + 1)), self.chosen.get((operand, 0)))
-        return [order for order in both if order]
+def expected_orders(module, chosen):
+    """The orders of each use, given those of the chosen tensors: as an input, and as an output."""
+    uses = {
+        (user.id, slot): [chosen.get((user.id, slot)), chosen.get((operand, 0))]
+        for user in entry(module).instructions
+        for slot, operand in enumerate(user.operand_ids, 1)
+    }
+    uses[0, 0] = [chosen.get((entry(module).root_id, 0))]
+    return {use: [order for order in orders if order] for use, orders in uses.items()}
 
-    def assert_exactly_the_chosen_tensors_are_constrained(self) -> None:
-        assert len(self.calls) == len(self.chosen)
-        edited = {i.id: i for i in entry(self.module).instructions}
-        for instruction in entry(self.original).instructions:
-            same = HloInstructionProto()
-            same.CopyFrom(edited[instruction.id])
-            for slot, operand in enumerate(same.operand_ids):
-                source, orders = self.trace(operand)
-                assert source == instruction.operand_ids[slot]
-                assert orders == self.expected_orders(instruction.id, slot, source)
-                same.operand_ids[slot] = source
-            assert same == instruction, "but for its operands it is as it was"
 
-    def assert_the_rest_is_as_before(self) -> None:
-        root, orders = self.trace(entry(self.module).root_id)
-        assert root == entry(self.original).root_id
-        assert orders == [order for order in [self.chosen.get((root, 0))] if order]
-        rest = HloModuleProto()
-        rest.CopyFrom(self.module)
-        entry(rest).root_id = root
-        kept = [i for i in entry(rest).instructions if i.id not in self.calls]
-        assert [i.id for i in kept] == [i.id for i in entry(self.original).instructions]
-        del entry(rest).instructions[:]
-        entry(rest).instructions.extend(entry(self.original).instructions)
-        assert rest == self.original
-
-    def assert_calls_are_well_formed(self) -> None:
-        body = entry(self.module).instructions
-        shapes = {i.id: i.shape for i in body}
-        for call in self.calls.values():
-            assert (call.opcode, call.custom_call_target) == ("custom-call", "LayoutConstraint")
-            operand = shapes[call.operand_ids[0]]
-            assert call.shape.dimensions == operand.dimensions
-            assert call.shape.element_type == operand.element_type
-            assert call.constrain_layout
-            assert list(call.operand_shapes_with_layout) == [call.shape]
-        seen: set[int] = set()
-        for instruction in body:
-            assert seen.issuperset(instruction.operand_ids), "operands come before their users"
-            seen.add(instruction.id)
-        everything = instructions(self.module)
-        assert len({i.id for i in everything}) == len({i.name for i in everything})
-        assert len({i.id for i in everything}) == len(everything)
-
-    def assert_only_what_was_chosen_changed(self) -> None:
-        self.assert_exactly_the_chosen_tensors_are_constrained()
-        self.assert_the_rest_is_as_before()
-        self.assert_calls_are_well_formed()
+def assert_well_formed(module, calls) -> None:
+    body = entry(module).instructions
+    shapes = {i.id: i.shape for i in body}
+    for call in calls:
+        operand = shapes[call.operand_ids[0]]
+        assert call.opcode == "custom-call" and call.constrain_layout
+        assert call.shape.dimensions == operand.dimensions
+        assert call.shape.element_type == operand.element_type
+        assert list(call.operand_shapes_with_layout) == [call.shape]
+    seen: set[int] = set()
+    for instruction in body:
+        assert seen.issuperset(instruction.operand_ids), "operands come before their users"
+        seen.add(instruction.id)
+    everything = instructions(module)
+    assert len({i.id for i in everything}) == len({i.name for i in everything}) == len(everything)
 
 
 def test_every_dot_convolution_and_reshape_is_configurable_and_nothing_else(small):
@@ -213,9 +184,21 @@ def operand_shapes(module, instruction) -> list:
 def test_a_random_configuration_changes_every_chosen_tensor_and_no_other(small):
     tensors = set()
     for configuration in small.random_configurations(24):
-        edited = Edited(small, configuration)
-        edited.assert_only_what_was_chosen_changed()
-        tensors |= set(edited.chosen)
+        stored = layout_tuning_data(small.module, small.nodes, [configuration], [1])
+        flat = instructions(stored.module)
+        layouts = stored.runs[0].module_config.layout_config.nodes
+        chosen = {
+            (flat[number].id, slot): tuple(tensor.dims)
+            for number, node in zip(stored.config_index_to_node, layouts, strict=True)
+            for slot, tensor in enumerate(node.tensors)
+            if tensor.dims
+        }
+        edited = constrained(small.module, small.nodes, configuration)
+        plain, calls, orders = without_constraints(edited)
+        assert plain == small.module, "but for the constraints it is as it was"
+        assert orders == expected_orders(small.module, chosen) and len(calls) == len(chosen)
+        assert_well_formed(edited, calls)
+        tensors |= set(chosen)
     every = {(n.identity, slot) for n in small.nodes for slot, r in enumerate(n.ranks) if r >= 2}
     assert tensors == every, "each tensor of each node was chosen in some configuration"
 
