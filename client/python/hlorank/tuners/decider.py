@@ -1,10 +1,12 @@
 """What adapters share whose tuners use what is decided for all processes."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Literal, TypeVar
+from math import isfinite
+from typing import Any, Generic, Literal, TypeVar
 
 from hlorank import Client, Evidence, Fallback, Space, SpaceSearch
 from hlorank.checks.arguments import flag
@@ -15,6 +17,22 @@ from hlorank.worker.agreement import Agreement, Group, OnAway
 
 T = TypeVar("T")
 State = Literal["decided", "claimed", "away", "off"]
+
+
+@dataclass(frozen=True)
+class Listed(Generic[T]):
+    """A list from which everybody uses one."""
+
+    key: bytes
+    options: Sequence[T]
+    """What there is, the default first"""
+    named: Callable[[T], dict[str, Any]]
+    """Returns what names an option in every process, as JSON has it"""
+
+    def read(self, value: bytes) -> T | None:
+        """Returns the option that a decision stands for."""
+        found = object_of(value)
+        return next((each for each in self.options if self.named(each) == found), None)
 
 
 class Decider(Connected):
@@ -117,6 +135,17 @@ class Decider(Connected):
             return self.agree(key, None, None, space.decoded)
         own, seconds = best
         return self.agree(key, own, space.encoded(own), space.decoded, Evidence(seconds, 1))
+
+    def agree_on_one(self, listed: Listed[T], own: T, seconds: float, measured: int) -> T:
+        """Proposes the fastest of ``measured`` options, and returns what to use instead of it.
+
+        Infinite ``seconds`` say that none ran.
+        """
+        if not isfinite(seconds):
+            return self.agree(listed.key, None, None, listed.read) or own
+        value = json.dumps(listed.named(own), sort_keys=True).encode()
+        evidence = Evidence(seconds, 1, measured)
+        return self.agree(listed.key, own, value, listed.read, evidence) or listed.options[0]
 
     def from_leader(self, key: bytes, call: Callable[[], T]) -> T:
         """Returns what a call comes to on the leader of the group, or here without one."""

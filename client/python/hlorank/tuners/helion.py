@@ -103,9 +103,6 @@ def _lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-if TYPE_CHECKING:
-    from helion.runtime.kernel import BoundKernel
-
 _CANDIDATES = 256
 """How many random configurations a server may propose beside those that were measured."""
 _MISFITS = (KeyError, ValueError, TypeError, AssertionError, exc.InvalidConfig)

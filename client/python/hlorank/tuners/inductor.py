@@ -1,9 +1,7 @@
 """Choices of PyTorch Inductor's autotuning, by what was measured before."""
 
-import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import wraps
 from math import isfinite, nextafter
 from typing import Any
@@ -18,8 +16,8 @@ from torch._inductor.select_algorithm import (
     get_algorithm_selector_cache,
 )
 
-from hlorank import Client, Evidence, Result
-from hlorank.tuners.decider import SharedCache, key_of, object_of
+from hlorank import Client, Result
+from hlorank.tuners.decider import Listed, SharedCache, key_of, object_of
 from hlorank.tuners.proposals import Proposals, Row, number_of, result_of, row_of
 
 _SPACE = "inductor"
@@ -45,7 +43,7 @@ class Choices(Proposals):
 
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
-        self._claimed: dict[str, _Claimed] = {}
+        self._claimed: dict[str, Listed[ChoiceCaller]] = {}
 
     def install(self) -> None:
         """Adds both functions to Inductor."""
@@ -70,12 +68,12 @@ class Choices(Proposals):
         instance = _instance(choices[0])
         for choice in choices:
             choice.annotations[_ANNOTATION] = instance
-        claimed = _Claimed(key_of(instance, sorted(map(_name, choices))), choices)
-        state, decided = self.decided(claimed.key, claimed.read)
+        listed = Listed(key_of(instance, sorted(map(_name, choices))), choices, _named)
+        state, decided = self.decided(listed.key, listed.read)
         if state in ("decided", "away"):
             return [decided or choices[0]]
         if state == "claimed":
-            self._claimed[instance] = claimed
+            self._claimed[instance] = listed
         best = self.best(_SPACE, instance, [*map(_row, choices)])
         libraries = [n for n, each in enumerate(choices) if isinstance(each, ExternKernelCaller)]
         return [choices[number] for number in sorted({0, *best, *libraries})] if best else choices
@@ -121,16 +119,10 @@ class Choices(Proposals):
             if claimed is not None:
                 self.give_back(claimed.key)
 
-    def _agree(self, claimed: "_Claimed", timings: dict[ChoiceCaller, float]) -> None:
+    def _agree(self, listed: Listed[ChoiceCaller], timings: dict[ChoiceCaller, float]) -> None:
         """Has Inductor take what is decided, which is the choice with the shortest time."""
         own = min(timings, key=timings.__getitem__)
-        if not isfinite(timings[own]):
-            chosen = self.agree(claimed.key, None, None, claimed.read) or own
-        else:
-            evidence = Evidence(timings[own] / 1e3, 1, len(timings))
-            value = json.dumps({"choice": _name(own)}).encode()
-            agreed = self.agree(claimed.key, own, value, claimed.read, evidence)
-            chosen = agreed or claimed.choices[0]
+        chosen = self.agree_on_one(listed, own, timings[own] / 1e3, len(timings))
         if chosen is not own:
             timings[chosen] = nextafter(timings[own], 0.0)
 
@@ -177,17 +169,8 @@ def _entry(value: bytes) -> bytes | None:
     return value if all(type(each) is int for each in whole) else None
 
 
-@dataclass(frozen=True)
-class _Claimed:
-    """What this process tunes for all."""
-
-    key: bytes
-    choices: Sequence[ChoiceCaller]
-
-    def read(self, value: bytes) -> ChoiceCaller | None:
-        """Returns the choice that a decision stands for."""
-        name = (object_of(value) or {}).get("choice")
-        return next((each for each in self.choices if _name(each) == name), None)
+def _named(choice: ChoiceCaller) -> dict[str, Any]:
+    return {"choice": _name(choice)}
 
 
 def _name(choice: ChoiceCaller) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from itertools import chain, islice, zip_longest
-from statistics import fmean
 
 import numpy as np
 
@@ -180,7 +179,7 @@ class Proposals(Decider):
         ranking = experience.rank(distinct, min(2 * self._top_k, len(places)))
         if ranking is None or ranking.adaptation is None or not ranking.adaptation.rests_on:
             return []
-        times = self._times(experience)
+        times = experience.kept_times(_names)
         # What is learned may smooth over a row that is fast for no visible reason.
         known = [first[value] for value in times if value in first and times[value] is not None]
         predicted = [places[number] for number in ranking.best.tolist()]
@@ -195,7 +194,7 @@ class Proposals(Decider):
     ) -> list[dict[str, float]]:
         """Returns the rows of a space that ran on the target, fastest first."""
         columns = tuple(sorted(parameters))
-        times = self._times(self._of(name, instance, columns))
+        times = self._of(name, instance, columns).kept_times(_names)
         return [
             dict(zip(columns, values, strict=True))
             for values, seconds in times.items()
@@ -228,14 +227,6 @@ class Proposals(Decider):
             self._experiences[key] = self._experience(graph, convert)
         return self._experiences[key]
 
-    def _times(self, experience: Experience[Row]) -> dict[tuple[float, ...], float | None]:
-        """Returns the mean time of each row that the server keeps, fastest first; None if it
-        failed."""
-        times: dict[tuple[float, ...], list[float]] = {}
-        for kept in experience.kept_measurements() or ():
-            if isinstance(kept.configurations, ConfigFeatures):
-                rows = kept.configurations.values()[:, 0, :].tolist()
-                for row, seconds in zip(rows, kept.seconds.tolist(), strict=True):
-                    times.setdefault(tuple(row), []).extend([seconds] if seconds > 0 else [])
-        means = {row: fmean(each) if each else None for row, each in times.items()}
-        return dict(sorted(means.items(), key=lambda pair: (pair[1] is None, pair[1] or 0.0)))
+
+def _names(configurations: ConfigFeatures) -> list[tuple[float, ...]]:
+    return [tuple(row) for row in configurations.values()[:, 0, :].tolist()]

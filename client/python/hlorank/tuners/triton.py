@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import wraps
-from math import inf, isfinite
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,8 @@ from numpy.typing import ArrayLike
 from triton.runtime.autotuner import Autotuner, Config
 from triton.runtime.jit import JITFunction
 
-from hlorank import Evidence
 from hlorank.checks.arguments import instance
-from hlorank.tuners.decider import key_of, object_of
+from hlorank.tuners.decider import Listed, key_of
 from hlorank.tuners.proposals import Proposals, digest, result_of, row_of
 
 _SETTINGS = ("kwargs", "num_warps", "num_stages", "num_ctas", "maxnreg")
@@ -42,7 +40,7 @@ class Pruner(Proposals):
 
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
-        self._claimed: dict[tuple[str, str], _Claimed] = {}
+        self._claimed: dict[tuple[str, str], tuple[Listed[Config], Autotuner]] = {}
 
     def __call__(self, autotuner: Autotuner) -> Autotuner:
         """Sets what ``prune_configs_by["early_config_prune"]`` sets; one that is set runs first."""
@@ -64,17 +62,18 @@ class Pruner(Proposals):
             self._claimed.pop(kernel, None)  # of a run that raised
             # A decision must not name a file, as `ir_override` does.
             if not any(config.ir_override for config in configs):
-                claimed = _Claimed(key_of(*kernel, sorted(map(str, configs))), autotuner, configs)
-                state, config = self.decided(claimed.key, claimed.read)
+                key = key_of(*kernel, sorted(map(str, configs)))
+                listed = Listed(key, configs, _settings)
+                state, config = self.decided(key, listed.read)
                 if state in ("decided", "away"):
                     return [config or configs[0]]
                 if state == "claimed":
-                    self._claimed[kernel] = claimed
+                    self._claimed[kernel] = listed, autotuner
             best = self.best(*kernel, [*map(_row, configs)])
             # The first one is what the author of a kernel trusts: it is measured whatever is known.
             kept = [configs[number] for number in dict.fromkeys([*best, 0])] if best else configs
             if len(kept) == 1 and kernel in self._claimed:
-                kept = [self._agreed(self._claimed.pop(kernel), kept[0], 0.0, 0)]
+                kept = [self.agree_on_one(self._claimed.pop(kernel)[0], kept[0], 0.0, 0)]
             return kept
 
         autotuner.early_config_prune = prune
@@ -113,30 +112,10 @@ class Pruner(Proposals):
         if claimed is not None:
             best = best_config or min(medians, key=medians.__getitem__)
             seconds = float(medians.get(best, inf)) / 1e3
-            chosen = self._agreed(claimed, best, seconds, len(medians))
-            claimed.autotuner.cache[tuple(key)] = chosen
+            listed, autotuner = claimed
+            chosen = self.agree_on_one(listed, best, seconds, len(medians))
+            autotuner.cache[tuple(key)] = chosen
         self.report(*kernel, measured)
-
-    def _agreed(self, claimed: "_Claimed", own: Config, seconds: float, measured: int) -> Config:
-        if not isfinite(seconds):
-            return self.agree(claimed.key, None, None, claimed.read) or own
-        evidence = Evidence(seconds=seconds, runs=1, measured_configs=measured)
-        value = json.dumps(_settings(own), sort_keys=True).encode()
-        return self.agree(claimed.key, own, value, claimed.read, evidence) or claimed.configs[0]
-
-
-@dataclass(frozen=True)
-class _Claimed:
-    """What this process tunes for all."""
-
-    key: bytes
-    autotuner: Autotuner
-    configs: Sequence[Config]
-
-    def read(self, value: bytes) -> Config | None:
-        """Returns the configuration of the list that a decision stands for."""
-        found = object_of(value)
-        return next((each for each in self.configs if _settings(each) == found), None)
 
 
 def _settings(config: Config) -> dict[str, Any]:

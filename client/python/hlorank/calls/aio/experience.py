@@ -7,6 +7,8 @@ call, because the server does not keep it, what is reported, and what happens if
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from itertools import takewhile
+from math import inf
+from statistics import fmean
 from typing import Generic, TypeVar
 
 from hlorank.answers.adaptation import Adaptation, rests_on
@@ -22,12 +24,14 @@ from hlorank.checks.arguments import instance, seconds, whole_number, wrong
 from hlorank.checks.errors import HlorankError, InvalidRequestError, is_no_store
 from hlorank.configurations import Configurations
 from hlorank.configurations.adapt import Adapt, Result
+from hlorank.configurations.config_features import ConfigFeatures
 from hlorank.configurations.described import DescribedConfigs
 from hlorank.graphs.graph import Graph
 from hlorank.wire import defaults
 from hlorank.wire.transport import AsyncLock, Connected
 
 T = TypeVar("T")
+Name = TypeVar("Name")
 Answer = TypeVar("Answer")
 
 _PAGES = 10
@@ -327,6 +331,21 @@ class AsyncExperience(Connected, Generic[T]):
                 fallback.
         """
         return await self._ask(self._pages)
+
+    async def kept_times(
+        self, names: Callable[[ConfigFeatures], Sequence[Name | None]]
+    ) -> dict[Name, float | None]:
+        """Returns the mean seconds of what the server keeps, by name, the fastest first; None of
+        what failed. ``names`` returns that of each configuration; None to leave it out."""
+        times: dict[Name, list[float]] = {}
+        for kept in await self.kept_measurements() or ():
+            if isinstance(kept.configurations, ConfigFeatures):
+                each = zip(names(kept.configurations), kept.seconds.tolist(), strict=True)
+                for name, seconds in each:
+                    if name is not None:
+                        times.setdefault(name, []).extend([seconds] if seconds > 0 else [])
+        means = {name: fmean(own) if own else None for name, own in times.items()}
+        return dict(sorted(means.items(), key=lambda pair: pair[1] or inf))
 
     async def _pages(self) -> list[GraphMeasurements]:
         timeout = self._timeout

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from statistics import fmean
 
 from hlorank.answers.adaptation import Adaptation
 from hlorank.answers.leases import GrantedLease, Lease, SearchState
@@ -269,15 +268,8 @@ class AsyncSpaceSearch(Connected):
         Raises:
             RefusedError: if the call ends with an error status, and there is no fallback.
         """
-        times: dict[int, list[float]] = {}
-        for kept in await self._experience.kept_measurements() or ():
-            if isinstance(kept.configurations, ConfigFeatures):
-                numbers = self.space.numbers(kept.configurations)
-                for number, seconds in zip(numbers, kept.seconds.tolist(), strict=True):
-                    if number is not None and seconds > 0:
-                        times.setdefault(number, []).append(seconds)
-        means = {number: fmean(each) for number, each in times.items()}
-        return dict(sorted(means.items(), key=lambda pair: pair[1]))
+        times = await self._experience.kept_times(self.space.numbers)
+        return {number: seconds for number, seconds in times.items() if seconds is not None}
 
     async def rank(self, top_k: int = 10, *, timeout: float | str | None = None) -> Ranking | None:
         """Ranks the whole space by what is known; ``best`` has numbers in the space.

@@ -8,6 +8,8 @@ call, because the server does not keep it, what is reported, and what happens if
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import takewhile
+from math import inf
+from statistics import fmean
 from typing import Generic, TypeVar
 
 from hlorank.answers.adaptation import Adaptation, rests_on
@@ -23,12 +25,14 @@ from hlorank.checks.arguments import instance, seconds, whole_number, wrong
 from hlorank.checks.errors import HlorankError, InvalidRequestError, is_no_store
 from hlorank.configurations import Configurations
 from hlorank.configurations.adapt import Adapt, Result
+from hlorank.configurations.config_features import ConfigFeatures
 from hlorank.configurations.described import DescribedConfigs
 from hlorank.graphs.graph import Graph
 from hlorank.wire import defaults
 from hlorank.wire.transport import Connected, SyncLock
 
 T = TypeVar("T")
+Name = TypeVar("Name")
 Answer = TypeVar("Answer")
 
 _PAGES = 10
@@ -328,6 +332,21 @@ class Experience(Connected, Generic[T]):
                 fallback.
         """
         return self._ask(self._pages)
+
+    def kept_times(
+        self, names: Callable[[ConfigFeatures], Sequence[Name | None]]
+    ) -> dict[Name, float | None]:
+        """Returns the mean seconds of what the server keeps, by name, the fastest first; None of
+        what failed. ``names`` returns that of each configuration; None to leave it out."""
+        times: dict[Name, list[float]] = {}
+        for kept in self.kept_measurements() or ():
+            if isinstance(kept.configurations, ConfigFeatures):
+                each = zip(names(kept.configurations), kept.seconds.tolist(), strict=True)
+                for name, seconds in each:
+                    if name is not None:
+                        times.setdefault(name, []).extend([seconds] if seconds > 0 else [])
+        means = {name: fmean(own) if own else None for name, own in times.items()}
+        return dict(sorted(means.items(), key=lambda pair: pair[1] or inf))
 
     def _pages(self) -> list[GraphMeasurements]:
         timeout = self._timeout
