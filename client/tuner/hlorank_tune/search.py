@@ -91,8 +91,8 @@ class Search:
             first = [subject.reference, subject.default]
             predictor = self._predictor(subject)
             if predictor is not None and self._left(subject) > len(first):
-                # The fastest candidate of earlier searches.
-                first += list(predictor.earlier())
+                # What earlier searches found.
+                first += predictor.earlier()[: self._left(subject) - len(first)]
             # The time may be over, but without the program itself there is no result.
             if subject is subjects[0] or self._left(subject):
                 self._measure(subject, self._new(subject, first))
@@ -140,7 +140,7 @@ class Search:
     def _round(self, subject: Subject[Any]) -> bool:
         """Measures the next candidates of a subject; returns False if it has no more."""
         predictor = self._predictor(subject)
-        if predictor is None:
+        if predictor is None or subject.is_shared:
             return self._round_by_measuring(subject)
         chosen = self._best_predicted(subject, predictor)
         # The time limit may have been reached during the predictions.
@@ -152,8 +152,10 @@ class Search:
         strategy = self._strategies.get(subject.name)
         if strategy is None:
             steps = self._settings.measurements // _MEASURED_AT_ONCE
+            predictor = self._predictor(subject)
+            start = [subject.reference, *(predictor.earlier() if predictor else ())]
             strategy = subject.strategy(
-                self._settings, self._random, _MEASURED_AT_ONCE, steps, [subject.reference]
+                self._settings, self._random, _MEASURED_AT_ONCE, steps, start
             )
             self._strategies[subject.name] = strategy
         for _ in range(_FRUITLESS_STEPS):
@@ -200,16 +202,6 @@ class Search:
             self._progress.show()
 
         try:
-            if subject.described is not None:
-                seconds = max(1.0, self._budget.for_search())
-                chosen = predictor.drawn(subject.described, count, seconds)
-                if not chosen.candidates:
-                    batch = strategy.ask()
-                    new = self._new(subject, batch)[:count]
-                    chosen = Chosen(new, [None] * len(new), None)
-                asked = len(chosen.candidates)
-                note({})
-                return chosen
             while asked < self._settings.predictions and self._left(subject):
                 batch = strategy.ask()
                 if not len(batch):

@@ -1,8 +1,9 @@
 """The server of a search, and what its model predicts of the candidates of a subject."""
 
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from operator import itemgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from hlorank import (
     Client,
     DeadlineError,
     Experience,
+    GraphMeasurements,
     HandshakeError,
     HlorankError,
     Kept,
@@ -19,9 +21,7 @@ from hlorank import (
     UnavailableError,
     Unit,
 )
-from hlorank.configurations.described import DescribedConfigs
 from hlorank.wire.defaults import TARGET_BYTES, TIMEOUT
-from hlorank.wire.messages import ConfigSpace
 from hlorank_tune.subject import Outcome, Subject
 
 
@@ -96,9 +96,10 @@ def connected(server: str | Client | None) -> Iterator[Client | None]:
         yield client
 
 
-_SCREENED = 16
-"""Measurements before a server suggests: until then, random draws find more than changes of the
-default, and than what it knows of other programs."""
+_OTHERS = 3
+"""Number of other programs whose fastest candidates a search begins with."""
+_PAGES = 10
+"""Maximum number of pages that are read of what was measured of other programs."""
 
 C = TypeVar("C")
 
@@ -163,26 +164,6 @@ class Predictor(Generic[C]):
         chosen = [candidates[number] for number in numbers]
         return Chosen(chosen, predicted.scores[numbers].tolist(), predicted.unit)
 
-    def drawn(self, described: ConfigSpace, count: int, seconds: float = TIMEOUT) -> Chosen:
-        """Returns what the server draws from a space; nothing as long as too little is known.
-
-        Raises:
-            HlorankError: if the call fails.
-        """
-        asked = DescribedConfigs(described)
-        found = self._experience.suggestions(asked, count, timeout=min(seconds, TIMEOUT))
-        adaptation = found.adaptation
-        if found.combinations is None or adaptation is None:
-            return Chosen([], [], None)
-        if adaptation.measured_configs < _SCREENED:
-            return Chosen([], [], None)
-        candidates = self._subject.candidates(found.combinations)
-        scores = [each.score for each in found.suggestions]
-        is_seconds = all(each.predicted_seconds > 0 for each in found.suggestions)
-        if is_seconds:
-            scores = [each.predicted_seconds for each in found.suggestions]
-        return Chosen(candidates, scores, "seconds" if is_seconds else None)
-
     def learn(self, candidates: Sequence[C], outcomes: Sequence[Outcome]) -> None:
         """Learns from measured candidates, and reports them to the server."""
         known = [i for i, candidate in enumerate(candidates) if self._subject.is_ranked(candidate)]
@@ -193,21 +174,43 @@ class Predictor(Generic[C]):
         """Reports what was not reported yet, at the end of a search."""
         self._experience.report()
 
-    def earlier(self) -> Sequence[C]:
-        """Returns the fastest candidate that earlier searches measured; none without a store."""
-        fastest: Sequence[C] = ()
-        least = np.inf
+    def earlier(self) -> list[C]:
+        """Returns the fastest candidate that earlier searches measured, and of candidates that
+        programs share those that gained most for others; none without a store."""
+        times: dict[bytes, dict[Hashable, tuple[float, C]]] = {}
         try:
-            for kept in self._experience.kept_measurements():
-                seconds = np.where(kept.seconds > 0, kept.seconds, np.inf)
+            for kept in self._kept_measurements():
+                of_graph = times.setdefault(kept.graph_hash, {})
                 read = self._subject.candidates(kept.configurations)
-                if len(read) and seconds.min() < least:
-                    fastest = [read[int(seconds.argmin())]]
-                    least = seconds.min()
+                for candidate, seconds in zip(read, kept.seconds.tolist(), strict=True):
+                    if candidate is not None and seconds > 0:
+                        key = self._subject.key(candidate)
+                        if key not in of_graph or seconds < of_graph[key][0]:
+                            of_graph[key] = seconds, candidate
         except HlorankError:
-            # Without it, the search begins as if there were none.
-            pass
-        return fastest
+            # Without them, the search begins as if there were none.
+            return []
+        assert self._subject.graph is not None
+        own = times.pop(self._subject.graph.hash or b"", {})
+        default = self._subject.key(self._subject.default)
+        gains = []
+        for of_graph in times.values():
+            if default in of_graph:
+                seconds, candidate = min(of_graph.values(), key=itemgetter(0))
+                gains.append((seconds / of_graph[default][0], candidate))
+        gains.sort(key=itemgetter(0))
+        fastest = [min(own.values(), key=itemgetter(0))] if own else []
+        return [candidate for _, candidate in [*fastest, *gains[:_OTHERS]]]
+
+    def _kept_measurements(self) -> Iterator[GraphMeasurements]:
+        yield from self._experience.kept_measurements() or ()
+        after = b""
+        for _ in range(_PAGES if self._subject.is_shared else 0):
+            page = self._client.list_measurements(self._experience.kept.target, after=after)
+            yield from page.graphs
+            after = page.next
+            if not after:
+                break
 
     def kernels(self, candidates: Sequence[C]) -> list[Sequence[KernelTime]]:
         """Returns the kernels of each candidate, a choice of fusions.

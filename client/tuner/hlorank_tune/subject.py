@@ -9,7 +9,6 @@ import numpy as np
 
 from hlorank import Configurations, Graph, HlorankError
 from hlorank.checks.arguments import U64, number, whole_number, wrong
-from hlorank.wire.messages import ConfigSpace
 from hlorank_tune.measure.host import Measured
 
 MEASURED = "measured"
@@ -144,8 +143,9 @@ class Subject(ABC, Generic[C]):
     """The candidate of the compiler's own choices; may be the reference."""
     calls: int = 1
     """How often the program runs it."""
-    described: ConfigSpace | None = None
-    """What a server draws candidates from, instead of a strategy that proposes them."""
+    is_shared: bool = False
+    """Whether its candidates are those of other programs, too: a search begins with the fastest of
+    those that the server knows, and goes on by measurements alone."""
     predicted_at_once: int = 64
     """Candidates that a strategy proposes to the model in a step."""
 
@@ -167,9 +167,9 @@ class Subject(ABC, Generic[C]):
     def configurations(self, candidates: Sequence[C]) -> Configurations:
         """Converts candidates to the configurations that the model ranks."""
 
-    def candidates(self, configurations: Configurations) -> Sequence[C]:
-        """Converts configurations of the graph back; may leave out those that it cannot."""
-        return ()
+    def candidates(self, configurations: Configurations) -> Sequence[C | None]:
+        """Converts configurations back; None for each that is not of the graph."""
+        return [None] * len(configurations)
 
     def is_ranked(self, candidate: C) -> bool:
         """Returns whether a candidate is a configuration that a model can rank."""

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
+from itertools import cycle
 from math import prod
 
 import numpy as np
@@ -95,36 +96,46 @@ class OptionSpace:
         return np.zeros(len(self.places), np.int16)
 
     def random(self, random: np.random.Generator, count: int) -> Candidates:
-        """Draws candidates that change a share of the options."""
-        shape = (count, len(self.places))
-        is_changed = random.random(shape) < random.choice([0.12, 0.3], (count, 1))
-        return np.where(is_changed, self._drawn(random, shape), 0).astype(np.int16)
+        """Draws candidates among which every value occurs once: one option alone makes most of a
+        gain, and a candidate that changes many options hides it."""
+        drawn = np.zeros((count, len(self.places)), np.int16)
+        values = [
+            (column, place)
+            for column in random.permutation(len(self.places))
+            for place in random.permutation(self.places[column][1:])
+        ]
+        for row, (column, place) in zip(cycle(range(count)), values, strict=False):
+            drawn[row, column] = place
+        return random.permutation(drawn)
 
     def mutated(self, random: np.random.Generator, candidates: Candidates) -> Candidates:
-        """Returns each candidate with about two options anew, half of them as by default."""
-        drawn = self._drawn(random, candidates.shape)
-        drawn[random.random(drawn.shape) < 0.5] = 0
+        """Returns each candidate with about two options anew, which may be as by default."""
+        columns = np.arange(len(self.places))
+        drawn = self._table[columns, random.integers(0, self._counts, candidates.shape)]
         is_changed = random.random(drawn.shape) < 2 / len(self.places)
         return np.where(is_changed, drawn, candidates).astype(np.int16)
 
-    def _drawn(self, random: np.random.Generator, shape: tuple[int, int]) -> Candidates:
-        """Draws for each option a value that is not the default, if there is one."""
-        columns = np.arange(len(self.places))
-        least = np.minimum(1, self._counts - 1)
-        drawn: Candidates = self._table[columns, random.integers(least, self._counts, shape)]
-        return drawn
+
+_FIRST = 10
+"""Candidates that a search begins with; of about fifty values, each then changes five."""
 
 
-class _RandomFirst(Genetic):
-    """A genetic search whose first generation is random: one option alone makes most of a gain, and
-    a candidate that changes many options hides it."""
+class _Screening(Genetic):
+    """A genetic search among the few fastest that begins with every value."""
 
+    _PARENTS = 4
     _DRAWN = 1.0
+
+    def ask(self) -> Candidates:
+        """Returns the next generation; the first one has what the search begins with, too."""
+        begin = self._parents if self._is_first else self._parents[:0]
+        return np.concatenate([begin, super().ask()])
 
 
 class OptionProblem(Problem):
     """The search for compile options of a program."""
 
+    is_shared = True
     reference_program: Compilation
 
     def __init__(self, program: Program, threads: int = 1, with_fast_math: bool = False):
@@ -138,9 +149,7 @@ class OptionProblem(Problem):
         parameters = dict(zip(ALL, self.space.places, strict=True))
         self._columns = sorted(ALL)
         self._order = [list(ALL).index(name) for name in self._columns]
-        space = Space("xla-cpu-options", parameters, instance=features_of(module))
-        self.graph = space.graph
-        self.described = space.description
+        self.graph = Space("xla-cpu-options", parameters, instance=features_of(module)).graph
 
     def program(self, candidate: np.ndarray) -> Compilation:
         """Returns the program with the options of a candidate."""
@@ -157,15 +166,18 @@ class OptionProblem(Problem):
         """Converts candidates to the places of values, in the order of the options' names."""
         return ConfigFeatures(np.asarray(candidates)[:, None, self._order])
 
-    def candidates(self, configurations: Configurations) -> Sequence[np.ndarray]:
+    def candidates(self, configurations: Configurations) -> Sequence[np.ndarray | None]:
         """Converts places back, but those of values that this version does not take."""
-        assert isinstance(configurations, ConfigFeatures)
+        if not isinstance(configurations, ConfigFeatures) or configurations.columns != len(ALL):
+            return super().candidates(configurations)
         found = np.zeros((len(configurations), len(ALL)), np.int16)
         found[:, self._order] = configurations.values()[:, 0, :]
+        is_taken = [
+            np.isin(column, places)
+            for column, places in zip(found.T, self.space.places, strict=True)
+        ]
         return [
-            row
-            for row in found
-            if all(place in places for place, places in zip(row, self.space.places, strict=True))
+            row if taken else None for row, taken in zip(found, np.all(is_taken, 0), strict=True)
         ]
 
     def written(self, candidate: np.ndarray) -> dict[str, OptionValue]:
@@ -190,7 +202,8 @@ class OptionProblem(Problem):
         self, settings: Settings, random: np.random.Generator, batch: int, steps: int, start: list
     ) -> Genetic:
         """Returns a new genetic search."""
-        return _RandomFirst(self.space, random, batch, np.unique(np.array(start), axis=0))
+        begin = np.unique(np.array(start), axis=0)
+        return _Screening(self.space, random, max(1, _FIRST + 1 - len(begin)), begin)
 
 
 def features_of(module: object) -> dict[str, int]:

@@ -13,8 +13,9 @@ import numpy as np
 from programs import hurry, rows, run_command
 from servers import run_server
 
-from hlorank import Client
+from hlorank import Adapt, Client, ConfigFeatures, Layouts, Space
 from hlorank_tune.measure import host
+from hlorank_tune.subject import Settings
 from hlorank_tune.xla import Program
 from hlorank_tune.xla.options import ALL, FAST_MATH, OptionProblem, features_of
 
@@ -40,6 +41,15 @@ def _hurry(monkeypatch, tmp_path):
     hurry(monkeypatch)
     monkeypatch.chdir(tmp_path)
     Path("model.py").write_text(SCRIPT)
+
+
+def measured(folder):
+    return [row for row in rows(folder) if "status" in row]
+
+
+def fastest(measured):
+    working = [row for row in measured if row["nanoseconds"]]
+    return min(working, key=lambda row: row["nanoseconds"])["candidate"]
 
 
 def problem(**options):
@@ -80,6 +90,12 @@ def test_candidates_are_what_the_compiler_and_the_server_take():
         assert found.key(found.read(found.written(one))) == found.key(one)
     again = found.candidates(found.configurations(drawn))
     assert np.array_equal(again, drawn)
+    unknown = drawn.copy()
+    unknown[1:, 0] = 99
+    again = found.candidates(found.configurations(unknown))
+    assert np.array_equal(again[0], drawn[0]) and again[1:] == [None] * 63
+    for others in (ConfigFeatures(np.zeros((2, 1, 3))), Layouts(np.zeros((2, 1, 3, 6)))):
+        assert found.candidates(others) == [None, None]
     passes = {"xla_disable_hlo_passes=cse": True, "xla_disable_hlo_passes=algsimp": True}
     options = found.options(found.read({**passes, "xla_cpu_prefer_vector_width": 512}))
     assert options == {
@@ -87,7 +103,31 @@ def test_candidates_are_what_the_compiler_and_the_server_take():
         "xla_disable_hlo_passes": "algsimp,cse",
     }
     # An option that this version lacks keeps its column, so that all versions share a space.
-    assert len(found.described.columns) == len(ALL)
+    assert found.configurations(drawn).columns == len(ALL)
+
+
+def test_the_first_candidates_have_every_value_once():
+    found = problem()
+    start = [found.default, found.space.random(np.random.default_rng(1), 1)[0]]
+    for known in (start[:1], start):
+        drawn = found.strategy(Settings(), np.random.default_rng(0), 8, 4, known).ask()
+        assert len(drawn) == 11, "the first of all is the program as it is"
+        new = drawn[len(known) :]
+        for places, column in zip(found.space.places, new.T, strict=True):
+            assert sorted(column[column > 0]) == list(places[1:])
+        changed = (new > 0).sum(axis=1)
+        assert changed.max() - changed.min() <= 1
+
+
+def test_later_candidates_combine_the_fastest():
+    found = problem()
+    strategy = found.strategy(Settings(), np.random.default_rng(0), 8, 4, [found.default])
+    first = strategy.ask()
+    costs = np.full(len(first), 2.0)
+    costs[2:6] = 0.5
+    strategy.update(first, costs)
+    is_theirs = (strategy.ask()[:, None] == first[2:6]).any(axis=1)
+    assert 0 < (~is_theirs).sum(axis=1).mean() < 3, "about two options are drawn anew"
 
 
 def test_programs_are_told_apart_by_counts_of_their_graphs():
@@ -125,11 +165,17 @@ def test_a_tolerance_is_a_number_above_0(capsys, wrong):
     assert f"'{wrong}' is not a number above 0" in err
 
 
-def test_the_server_suggests_after_random_draws_and_keeps_what_was_measured(capsys, tmp_path):
+def test_a_search_begins_with_what_gained_for_other_programs(capsys, tmp_path):
     folder = tmp_path / "kept"
     folder.mkdir()
     with run_server(f"--models={folder}", f"--measurements={folder / 'measurements'}") as address:
         shared = f"--endpoint={address}", "--target=a board"
+        with Client(address) as client:
+            # Of another graph, whose configurations are none of options.
+            space = Space("tiles", {"m": [1, 2]})
+            client.report_measurements(
+                space.graph, Adapt("a board", space.configurations(), [1, 2])
+            )
         code, out, err = run_command(
             capsys, "options", "model.py:program", *shared, "--measurements=20", "--out=first"
         )
@@ -141,6 +187,9 @@ def test_the_server_suggests_after_random_draws_and_keeps_what_was_measured(caps
         assert (code, err) == (0, "")
         with Client(address) as client:
             kept = client.list_measurements("a board").graphs
-    assert sorted(len(graph.seconds) for graph in kept) == [6, 20]
-    scored = [row for row in rows("first") if row.get("score") is not None]
-    assert scored and all(row["unit"] == "seconds" for row in scored)
+        run_command(capsys, "options", "model.py:other", *shared, "--measurements=3", "--out=third")
+    assert sorted(len(graph.seconds) for graph in kept) == [2, 6, 20]
+    first, second, third = map(measured, ("first", "second", "third"))
+    assert second[0]["candidate"] == {}
+    assert second[1]["candidate"] == fastest(first)
+    assert third[1]["candidate"] == fastest(second), "its own come before those of others"
