@@ -85,10 +85,6 @@ class OptionSpace:
         taken = (name for name in ALL if with_fast_math or name not in FAST_MATH)
         known = {name: _taken(name) for name in taken}
         self.places = [(0, *known.get(name, ())) for name in ALL]
-        self._counts = np.array([len(places) for places in self.places])
-        self._table = np.zeros((len(ALL), self._counts.max()), np.int16)
-        for row, places in zip(self._table, self.places, strict=True):
-            row[: len(places)] = places
 
     @property
     def default(self) -> np.ndarray:
@@ -110,8 +106,7 @@ class OptionSpace:
 
     def mutated(self, random: np.random.Generator, candidates: Candidates) -> Candidates:
         """Returns each candidate with about two options anew, which may be as by default."""
-        columns = np.arange(len(self.places))
-        drawn = self._table[columns, random.integers(0, self._counts, candidates.shape)]
+        drawn = np.transpose([random.choice(places, len(candidates)) for places in self.places])
         is_changed = random.random(drawn.shape) < 2 / len(self.places)
         return np.where(is_changed, drawn, candidates).astype(np.int16)
 
@@ -147,8 +142,7 @@ class OptionProblem(Problem):
         self.clock = "process" if threads == 1 else "monotonic"
         self.reference_program = Compilation(module.SerializeToString(), "")
         parameters = dict(zip(ALL, self.space.places, strict=True))
-        self._columns = sorted(ALL)
-        self._order = [list(ALL).index(name) for name in self._columns]
+        self._order = [list(ALL).index(name) for name in sorted(ALL)]
         self.graph = Space("xla-cpu-options", parameters, instance=features_of(module)).graph
 
     def program(self, candidate: np.ndarray) -> Compilation:
