@@ -260,7 +260,6 @@ fn slots_of(batch: &Configs) -> usize {
                 .checked_div(message.config_count as usize);
             8 * bytes.unwrap_or_default()
         }
-        Configs::DeltaFusionConfigs(message) => 8 * message.base.len(),
         Configs::NodeFeatureConfigs(message) => {
             let row_bytes = message.column_count as usize * size_of::<f32>();
             let (array, bytes) = if message.row_indices.is_empty() {

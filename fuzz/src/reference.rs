@@ -6,9 +6,9 @@ use hlorank_graph::{
     Limits, NodeFeatureBatch, TileBatch, TileConfiguration,
 };
 use hlorank_proto::v1::{
-    DeltaFusionConfigs, DeltaLayoutConfigs, FusionConfigs, LayoutConfig, LayoutConfigs,
-    LayoutTable, NodeFeatureConfigs, NodeLayout, PackedLayoutConfigs, PackedTileConfigs,
-    ParameterConfigs, TileConfigs, config_batch::Configs,
+    DeltaLayoutConfigs, FusionConfigs, LayoutConfig, LayoutConfigs, LayoutTable,
+    NodeFeatureConfigs, NodeLayout, PackedLayoutConfigs, PackedTileConfigs, ParameterConfigs,
+    TileConfigs, config_batch::Configs,
 };
 
 /// Reads a decoded batch for a graph of `slots` configurable nodes, which are the nodes from 0. Returns `None` if the
@@ -37,9 +37,6 @@ pub(crate) fn read(configs: &Configs, slots: usize, limits: &Limits) -> Option<C
             FusionBatch::new(configs, slots, message.fused.to_vec(), limits)
                 .ok()
                 .map(Configurations::Fusion)
-        }
-        Configs::DeltaFusionConfigs(message) => {
-            changed_fusions(message, slots, limits).map(Configurations::Fusion)
         }
         Configs::NodeFeatureConfigs(message) => {
             node_features(message, slots, limits).map(Configurations::FeatureSet)
@@ -276,40 +273,6 @@ fn fusions(message: &FusionConfigs, slots: usize, limits: &Limits) -> Option<Fus
         fused.extend(bytes(&bits));
     }
     FusionBatch::new(message.configs.len(), slots, fused, limits).ok()
-}
-
-fn changed_fusions(
-    message: &DeltaFusionConfigs,
-    slots: usize,
-    limits: &Limits,
-) -> Option<FusionBatch> {
-    let total: u64 = message
-        .change_counts
-        .iter()
-        .map(|count| u64::from(*count))
-        .sum();
-    let is_too_large = message.change_counts.len() > limits.configs;
-    if message.base.len() != slots.div_ceil(8)
-        || message.change_slots.len() as u64 != total
-        || is_too_large
-    {
-        return None;
-    }
-    let mut changes = message.change_slots.iter();
-    let mut fused = Vec::new();
-    for &count in &message.change_counts {
-        let base = (0..slots).map(|slot| (message.base[slot / 8] >> (slot % 8) & 1 == 1, false));
-        let mut bits: Vec<(bool, bool)> = base.collect();
-        for &slot in changes.by_ref().take(count as usize) {
-            let (bit, is_changed) = bits.get_mut(slot as usize)?;
-            if std::mem::replace(is_changed, true) {
-                return None;
-            }
-            *bit = !*bit;
-        }
-        fused.extend(bytes(&bits.iter().map(|(bit, _)| *bit).collect::<Vec<_>>()));
-    }
-    FusionBatch::new(message.change_counts.len(), slots, fused, limits).ok()
 }
 
 /// Bits as bytes, the lowest bit first.

@@ -245,7 +245,6 @@ FORMS = {
     "delta_layout_configs": Layouts(np.repeat(np.full((1, 3, 18), -1), 10, axis=0)),
     "packed_tile_configs": Tiles(output_bounds=[[8, 128], [16, 64]], kernel_bounds=[[3], [4]]),
     "packed_fusion_configs": Fusions(np.arange(320).reshape(20, 16) % 3 == 0),
-    "delta_fusion_configs": Fusions(np.ones((10, 96))),
     "node_feature_configs": ConfigFeatures(np.arange(12.0).reshape(3, 2, 2)),
 }
 
@@ -260,9 +259,7 @@ FORMS = {
         ("packed_tile_configs", {"bounds": b"\0\1"}),
         ("packed_fusion_configs", {"config_count": 0}),
         ("packed_fusion_configs", {"fused": b"\1\2\3"}),
-        ("delta_fusion_configs", {"change_counts": [1], "change_slots": [96]}),
-        ("delta_fusion_configs", {"change_counts": [2], "change_slots": [1]}),
-        ("delta_fusion_configs", {"change_counts": [], "change_slots": []}),
+        ("delta_layout_configs", {"change_counts": [2]}),
         ("node_feature_configs", {"column_count": 5}),
         ("node_feature_configs", {"features": b"\0" * 7}),
         ("node_feature_configs", {"config_count": 0}),

@@ -26,7 +26,7 @@ struct WireForm {
     read: ReadConfigs,
 }
 
-static FORMS: [WireForm; 10] = [
+static FORMS: [WireForm; 9] = [
     WireForm {
         field: (1, "layout_configs"),
         task: Task::Layout,
@@ -81,14 +81,6 @@ static FORMS: [WireForm; 10] = [
         count: first_number,
         read: |message, nodes, limits| {
             fusion::wire::read_packed(message, nodes, limits).map(Configurations::Fusion)
-        },
-    },
-    WireForm {
-        field: (8, "delta_fusion_configs"),
-        task: Task::Fusion,
-        count: |message| count_numbers(message, fusion::wire::CHANGE_COUNTS),
-        read: |message, nodes, limits| {
-            fusion::wire::read_delta(message, nodes, limits).map(Configurations::Fusion)
         },
     },
     WireForm {

@@ -23,7 +23,6 @@ pub fn forms(batch: &Configurations, nodes: &[u32]) -> Vec<Configs> {
         Configurations::Fusion(batch) => vec![
             Configs::FusionConfigs(readable_fusions(batch, nodes)),
             Configs::PackedFusionConfigs(batch.to_packed()),
-            Configs::DeltaFusionConfigs(batch.to_delta()),
         ],
         Configurations::FeatureSet(batch) => [batch.to_dense(), batch.to_table()]
             .map(Configs::NodeFeatureConfigs)

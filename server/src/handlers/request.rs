@@ -51,8 +51,8 @@ const TASK_HINT: &str = "TASK_TILE for a kernel, TASK_LAYOUT for a module whose 
                          before fusion";
 
 const CONFIGS_HINT: &str = "set layout_configs, packed_layout_configs, delta_layout_configs, tile_configs, \
-                            packed_tile_configs, fusion_configs, packed_fusion_configs, delta_fusion_configs, \
-                            node_feature_configs or parameter_configs";
+                            packed_tile_configs, fusion_configs, packed_fusion_configs, node_feature_configs or \
+                            parameter_configs";
 
 /// The field that names other targets to learn from.
 const OTHER_TARGETS: &str = "adapt.other_targets";

@@ -6,7 +6,7 @@ use flate2::{Compression, read::GzEncoder};
 use hlorank_graph::FEATURES;
 use hlorank_proto::{
     v1::{
-        DeltaFusionConfigs, Graph, GraphFeatures, LayoutConfig, LayoutConfigs, Task,
+        Graph, GraphFeatures, LayoutConfig, LayoutConfigs, PackedFusionConfigs, Task,
         config_batch::Configs, graph::Source,
     },
     xla::{HloInstructionProto, ShapeProto},
@@ -56,14 +56,21 @@ pub fn fused_chain(length: usize, users: usize, configs: u32) -> Vec<u8> {
         ..Graph::default()
     };
     // The nodes of the chain that a user reads in its kernel are slots, and stand in the order of the text.
-    let mut base = vec![0; length.div_ceil(8)];
-    (0..length).for_each(|slot| base[slot / 8] |= 1 << (slot % 8));
-    let fusions = DeltaFusionConfigs {
-        base: base.into(),
-        change_counts: vec![1; configs as usize],
-        change_slots: (0..configs).collect(),
+    let fused = (0..configs as usize).flat_map(|written| all_fused_but(length, &[written]));
+    let fusions = PackedFusionConfigs {
+        config_count: configs,
+        fused: fused.collect::<Vec<u8>>().into(),
     };
-    rank_request(program, Configs::DeltaFusionConfigs(fusions)).encode_to_vec()
+    rank_request(program, Configs::PackedFusionConfigs(fusions)).encode_to_vec()
+}
+
+/// Returns the bits of a configuration that fuses all slots but some.
+#[must_use]
+pub fn all_fused_but(slots: usize, written: &[usize]) -> Vec<u8> {
+    let mut bits = vec![0; slots.div_ceil(8)];
+    let fused = (0..slots).filter(|slot| !written.contains(slot));
+    fused.for_each(|slot| bits[slot / 8] |= 1 << (slot % 8));
+    bits
 }
 
 /// Returns a program of a chain of nodes, the last of which has this number of users.

@@ -2,12 +2,12 @@
 //! short line of text for a long one.
 
 use hlorank_proto::v1::{
-    Adapt, DeltaFusionConfigs, FusionConfig, FusionConfigs, PackedFusionConfigs, ParameterConfig,
-    ParameterConfigs, SuggestionSource, Task, rank_configs_stream_request::Part,
+    Adapt, FusionConfig, FusionConfigs, PackedFusionConfigs, ParameterConfig, ParameterConfigs,
+    SuggestionSource, Task, rank_configs_stream_request::Part,
 };
 use hlorank_tests::attackers::{
     graphs::{GRAPHS, of_task, parameter, space_of, text},
-    messages::{chain_text, fused_chain},
+    messages::{all_fused_but, chain_text, fused_chain},
 };
 use hlorank_tests::prelude::*;
 
@@ -151,25 +151,16 @@ const FORMS: [Form; 10] = [
         field: "packed_fusion_configs",
         graph: program,
         batch: |count| {
+            // All are one configuration, except for what is measured.
+            let bytes = SLOTS.div_ceil(8);
+            let mut fused = vec![0; count * bytes];
+            for config in 0..count.min(LEARNED) {
+                let slot = config % SLOTS;
+                fused[config * bytes + slot / 8] = 1 << (slot % 8);
+            }
             Configs::PackedFusionConfigs(PackedFusionConfigs {
                 config_count: number(count),
-                fused: vec![0; count * SLOTS.div_ceil(8)].into(),
-            })
-        },
-        source: SuggestionSource::Batch,
-    },
-    Form {
-        field: "delta_fusion_configs",
-        graph: program,
-        batch: |count| {
-            // All are one configuration, except for what is measured.
-            let changes = u32::from(count <= LEARNED);
-            Configs::DeltaFusionConfigs(DeltaFusionConfigs {
-                base: vec![0; SLOTS.div_ceil(8)].into(),
-                change_counts: vec![changes; count],
-                change_slots: (0..count * changes as usize)
-                    .map(|config| number(config % SLOTS))
-                    .collect(),
+                fused: fused.into(),
             })
         },
         source: SuggestionSource::Batch,
@@ -298,8 +289,8 @@ pub(crate) fn cached_cases() -> Vec<Case> {
 /// As many equal configurations as the limits allow, of which one is suggested.
 pub(crate) fn equal_candidates() -> Vec<Case> {
     let forms = FORMS.iter();
-    let forms =
-        forms.filter(|form| ["delta_fusion_configs", "node_feature_configs"].contains(&form.field));
+    let forms = forms
+        .filter(|form| ["packed_fusion_configs", "node_feature_configs"].contains(&form.field));
     let case = |form: &'static Form| {
         Case::new(form.field, Call::Suggest, move |number| {
             let request = SuggestConfigsRequest {
@@ -472,17 +463,13 @@ fn use_stored(form: &Form, number: u32, target: &str) -> Vec<Vec<u8>> {
 
 /// A chain that each configuration cuts in three at two nodes, so that nearly all kernels differ.
 fn rank_many_kernels(step: u32) -> Vec<u8> {
-    let slots = number(SLOTS);
-    let cuts = (0..slots).flat_map(|last| (0..last).map(move |first| [first, last]));
-    let cuts: Vec<[u32; 2]> = cuts.step_by(5).collect();
-    let mut base = vec![0xff; SLOTS / 8];
-    base.push(0xff >> (8 - SLOTS % 8));
-    let fusions = DeltaFusionConfigs {
-        base: base.into(),
-        change_counts: vec![2; cuts.len()],
-        change_slots: cuts.concat(),
-    };
-    let fusions = Configs::DeltaFusionConfigs(fusions);
+    let cuts = (0..SLOTS).flat_map(|last| (0..last).map(move |first| [first, last]));
+    let cuts: Vec<[usize; 2]> = cuts.step_by(5).collect();
+    let fused = cuts.iter().flat_map(|cut| all_fused_but(SLOTS, cut));
+    let fusions = Configs::PackedFusionConfigs(PackedFusionConfigs {
+        config_count: number(cuts.len()),
+        fused: fused.collect::<Vec<u8>>().into(),
+    });
     rank_request(program(step), fusions).encode_to_vec()
 }
 

@@ -8,10 +8,7 @@ from numpy.typing import ArrayLike
 from hlorank.checks.arrays import array_of
 from hlorank.checks.errors import ConfigurationError
 from hlorank.configurations.batch import Batch
-from hlorank.wire.messages import ConfigBatch, DeltaFusionConfigs, PackedFusionConfigs
-
-_CHANGE_BYTES = 2
-"""Maximum encoded bytes of one change, for programs of at most 16,384 slots."""
+from hlorank.wire.messages import ConfigBatch, PackedFusionConfigs
 
 
 class Fusions(Batch):
@@ -42,16 +39,7 @@ class Fusions(Batch):
 
     @cached_property
     def wire(self) -> ConfigBatch:
-        """The message: a delta if that is shorter, else packed."""
-        # Neighbours in a search differ in few bits.
-        changed = np.unpackbits(self._rows ^ self._rows[0], axis=1, bitorder="little")
-        if np.count_nonzero(changed) * _CHANGE_BYTES + len(self) < self._rows.size:
-            delta = DeltaFusionConfigs(
-                base=self._rows[0].tobytes(),
-                change_counts=np.count_nonzero(changed, axis=1).tolist(),
-                change_slots=changed.nonzero()[1].tolist(),
-            )
-            return ConfigBatch(delta_fusion_configs=delta)
+        """The message."""
         packed = PackedFusionConfigs(config_count=len(self), fused=self._rows.tobytes())
         return ConfigBatch(packed_fusion_configs=packed)
 

@@ -12,7 +12,6 @@ from hlorank.configurations.layouts import Layouts
 from hlorank.configurations.tiles import Tiles
 from hlorank.wire.messages import (
     ConfigBatch,
-    DeltaFusionConfigs,
     DeltaLayoutConfigs,
     LayoutTable,
     NodeFeatureConfigs,
@@ -39,8 +38,6 @@ def configurations_of(batch: ConfigBatch) -> Configurations:
                 return _changed_layouts(batch.delta_layout_configs)
             case "packed_fusion_configs":
                 return _packed_fusions(batch.packed_fusion_configs)
-            case "delta_fusion_configs":
-                return _changed_fusions(batch.delta_fusion_configs)
             case "node_feature_configs":
                 return _config_features(batch.node_feature_configs)
             case "parameter_configs":
@@ -98,14 +95,7 @@ def _packed_fusions(message: PackedFusionConfigs) -> Fusions:
     return Fusions(np.unpackbits(rows, axis=1, bitorder="little"))
 
 
-def _changed_fusions(message: DeltaFusionConfigs) -> Fusions:
-    base = np.unpackbits(np.frombuffer(message.base, np.uint8), bitorder="little")
-    bits = np.tile(base, (len(message.change_counts), 1))
-    bits[_changes(message)] ^= 1
-    return Fusions(bits)
-
-
-def _changes(message: DeltaLayoutConfigs | DeltaFusionConfigs) -> tuple[np.ndarray, np.ndarray]:
+def _changes(message: DeltaLayoutConfigs) -> tuple[np.ndarray, np.ndarray]:
     """Returns the configuration and the slot of each change."""
     counts, slots = (np.array(v, np.int64) for v in (message.change_counts, message.change_slots))
     if counts.sum() != len(slots):

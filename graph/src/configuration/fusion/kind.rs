@@ -21,9 +21,6 @@ use crate::{
     fusion::KnownKernel,
 };
 
-/// Maximum number of bytes of a change in the delta form, for programs of at most 16,384 slots.
-const CHANGE_BYTES: usize = 2;
-
 impl Batch for FusionBatch {
     fn task(&self) -> Task {
         Task::Fusion
@@ -56,15 +53,8 @@ impl Batch for FusionBatch {
         self.row(config).iter().copied().map(f32::from).collect()
     }
 
-    /// The delta form if there are few changes, as in a step of a search, else the packed form.
     fn to_smallest_form(&self) -> Configs {
-        // The delta form takes the changes of a configuration and their count, of one byte if it is
-        // below 128. The packed form takes the bytes of its bits.
-        if self.changes() * CHANGE_BYTES + self.len() < self.len() * self.row(0).len() {
-            Configs::DeltaFusionConfigs(self.to_delta())
-        } else {
-            Configs::PackedFusionConfigs(self.to_packed())
-        }
+        Configs::PackedFusionConfigs(self.to_packed())
     }
 
     fn canonical(&self, config: usize) -> Vec<u8> {

@@ -31,7 +31,6 @@ class ConfigBatch(_message.Message):
     PACKED_TILE_CONFIGS_FIELD_NUMBER: _builtins.int
     FUSION_CONFIGS_FIELD_NUMBER: _builtins.int
     PACKED_FUSION_CONFIGS_FIELD_NUMBER: _builtins.int
-    DELTA_FUSION_CONFIGS_FIELD_NUMBER: _builtins.int
     NODE_FEATURE_CONFIGS_FIELD_NUMBER: _builtins.int
     PARAMETER_CONFIGS_FIELD_NUMBER: _builtins.int
     @_builtins.property
@@ -63,10 +62,6 @@ class ConfigBatch(_message.Message):
         """Fusions, packed."""
 
     @_builtins.property
-    def delta_fusion_configs(self) -> Global___DeltaFusionConfigs:
-        """Fusions, as changes to a base."""
-
-    @_builtins.property
     def node_feature_configs(self) -> Global___NodeFeatureConfigs:
         """Columns of a feature set for every node, packed."""
 
@@ -84,15 +79,14 @@ class ConfigBatch(_message.Message):
         packed_tile_configs: Global___PackedTileConfigs | None = ...,
         fusion_configs: Global___FusionConfigs | None = ...,
         packed_fusion_configs: Global___PackedFusionConfigs | None = ...,
-        delta_fusion_configs: Global___DeltaFusionConfigs | None = ...,
         node_feature_configs: Global___NodeFeatureConfigs | None = ...,
         parameter_configs: Global___ParameterConfigs | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["configs", b"configs", "delta_fusion_configs", b"delta_fusion_configs", "delta_layout_configs", b"delta_layout_configs", "fusion_configs", b"fusion_configs", "layout_configs", b"layout_configs", "node_feature_configs", b"node_feature_configs", "packed_fusion_configs", b"packed_fusion_configs", "packed_layout_configs", b"packed_layout_configs", "packed_tile_configs", b"packed_tile_configs", "parameter_configs", b"parameter_configs", "tile_configs", b"tile_configs"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["configs", b"configs", "delta_layout_configs", b"delta_layout_configs", "fusion_configs", b"fusion_configs", "layout_configs", b"layout_configs", "node_feature_configs", b"node_feature_configs", "packed_fusion_configs", b"packed_fusion_configs", "packed_layout_configs", b"packed_layout_configs", "packed_tile_configs", b"packed_tile_configs", "parameter_configs", b"parameter_configs", "tile_configs", b"tile_configs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["configs", b"configs", "delta_fusion_configs", b"delta_fusion_configs", "delta_layout_configs", b"delta_layout_configs", "fusion_configs", b"fusion_configs", "layout_configs", b"layout_configs", "node_feature_configs", b"node_feature_configs", "packed_fusion_configs", b"packed_fusion_configs", "packed_layout_configs", b"packed_layout_configs", "packed_tile_configs", b"packed_tile_configs", "parameter_configs", b"parameter_configs", "tile_configs", b"tile_configs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["configs", b"configs", "delta_layout_configs", b"delta_layout_configs", "fusion_configs", b"fusion_configs", "layout_configs", b"layout_configs", "node_feature_configs", b"node_feature_configs", "packed_fusion_configs", b"packed_fusion_configs", "packed_layout_configs", b"packed_layout_configs", "packed_tile_configs", b"packed_tile_configs", "parameter_configs", b"parameter_configs", "tile_configs", b"tile_configs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_configs: _TypeAlias = _typing.Literal["layout_configs", "packed_layout_configs", "delta_layout_configs", "tile_configs", "packed_tile_configs", "fusion_configs", "packed_fusion_configs", "delta_fusion_configs", "node_feature_configs", "parameter_configs"]  # noqa: Y015
+    _WhichOneofReturnType_configs: _TypeAlias = _typing.Literal["layout_configs", "packed_layout_configs", "delta_layout_configs", "tile_configs", "packed_tile_configs", "fusion_configs", "packed_fusion_configs", "node_feature_configs", "parameter_configs"]  # noqa: Y015
     _WhichOneofArgType_configs: _TypeAlias = _typing.Literal["configs", b"configs"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_configs) -> _WhichOneofReturnType_configs | None: ...
 
@@ -495,42 +489,6 @@ class PackedFusionConfigs(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PackedFusionConfigs: _TypeAlias = PackedFusionConfigs  # noqa: Y015
-
-@_typing.final
-class DeltaFusionConfigs(_message.Message):
-    """Fusion configurations as changes to a base configuration, as annealing produces them."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    BASE_FIELD_NUMBER: _builtins.int
-    CHANGE_COUNTS_FIELD_NUMBER: _builtins.int
-    CHANGE_SLOTS_FIELD_NUMBER: _builtins.int
-    base: _builtins.bytes
-    """The bits of the base configuration: ceil(slots / 8) bytes, as in a row of PackedFusionConfigs."""
-    @_builtins.property
-    def change_counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Number of slots whose bit differs from the base: one value per configuration, at least one."""
-
-    @_builtins.property
-    def change_slots(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The slots whose bit differs, by position in slot order from 0: those of the first configuration, then of the second, and
-        so on. A slot occurs at most once per configuration.
-        """
-
-    def __init__(
-        self,
-        *,
-        base: _builtins.bytes = ...,
-        change_counts: _abc.Iterable[_builtins.int] | None = ...,
-        change_slots: _abc.Iterable[_builtins.int] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["base", b"base", "change_counts", b"change_counts", "change_slots", b"change_slots"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___DeltaFusionConfigs: _TypeAlias = DeltaFusionConfigs  # noqa: Y015
 
 @_typing.final
 class NodeFeatureConfigs(_message.Message):
