@@ -24,8 +24,8 @@ use crate::{
     errors::{ServiceError, rejected},
     security::ConnectionActivity,
     translations::{
-        CallConnection, Compression, DeliveredCall, DeliverySettings, Gzip, JsonMethod, MethodKind,
-        OpenedCall, answer_json, deliver,
+        CallConnection, DeliveredCall, DeliverySettings, Gzip, JsonMethod, MethodKind, OpenedCall,
+        answer_json, deliver,
     },
 };
 
@@ -51,12 +51,14 @@ pub(crate) async fn admit(
         Ok(opened) => opened,
         Err(error) => return refused(error),
     };
-    let form = AnswerForm::new(&request, &opened);
+    let json = request.extensions().get::<JsonMethod>().cloned();
     let call = Arc::clone(&opened.call);
     // The handler holds what it computes in the same place, so one limit bounds all of a call.
     request.extensions_mut().insert(call.place.clone());
-    let answer = next.run(deliver(request, opened, admission.settings)).await;
-    let answer = form.write(answer, &call).await;
+    let mut answer = next.run(deliver(request, opened, admission.settings)).await;
+    if let Some(method) = json {
+        answer = answer_json(answer, method, call.place.clone(), &call.pool).await;
+    }
     // The call stays in flight until its answer is sent.
     answer.map(|body| {
         Body::new(AnswerBody {
@@ -73,13 +75,6 @@ struct AnswerBody {
     /// The part of the last data frame that was not passed on yet.
     rest: Bytes,
     _call: Arc<DeliveredCall>,
-}
-
-/// How the messages of an answer are sent.
-enum AnswerForm {
-    Json(JsonMethod),
-    Compressed(Compression),
-    Uncompressed,
 }
 
 /// Maximum size of the pieces of an answer that the transport receives. It asks for a piece as soon as the client
@@ -120,28 +115,6 @@ impl CallAdmission {
             encoding,
             arrival,
         })
-    }
-}
-
-impl AnswerForm {
-    /// Returns the form of the answer to a request.
-    fn new(request: &Request, opened: &OpenedCall) -> Self {
-        if let Some(method) = request.extensions().get::<JsonMethod>() {
-            return Self::Json(method.clone());
-        }
-        let headers = request.headers();
-        let compression = Compression::like_request(opened.encoding, headers, &opened.call);
-        compression.map_or(Self::Uncompressed, Self::Compressed)
-    }
-
-    async fn write(self, response: Response, call: &DeliveredCall) -> Response {
-        match self {
-            Self::Json(method) => {
-                answer_json(response, method, call.place.clone(), &call.pool).await
-            }
-            Self::Compressed(compression) => compression.apply(response),
-            Self::Uncompressed => response,
-        }
     }
 }
 

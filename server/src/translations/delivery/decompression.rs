@@ -39,7 +39,7 @@ pub(super) struct DecompressedMessage {
 }
 
 /// The header of gRPC that names the compression of messages.
-pub(crate) const GRPC: &str = "grpc-encoding";
+pub(super) const GRPC: &str = "grpc-encoding";
 
 /// The header of HTTP that does.
 const CONTENT: &str = "content-encoding";
@@ -89,17 +89,12 @@ impl Gzip {
         let Some(found) = found.filter(|name| name != IDENTITY) else {
             return Ok(None);
         };
-        if Self::is_named(&found) {
+        // RFC 9110, 8.4.1.3: the second is another name of the first.
+        if matches!(found.as_str(), "gzip" | "x-gzip") {
             Ok(Some(Self))
         } else {
             Err(DeliveryError::Encoding { header, found }.into())
         }
-    }
-
-    /// Returns whether a name is one of gzip.
-    pub(crate) fn is_named(name: &str) -> bool {
-        // RFC 9110, 8.4.1.3: the second is another name of the first.
-        matches!(name, "gzip" | "x-gzip")
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) enum FramePart {
 }
 
 /// Bytes before a message.
-pub(crate) const PREFIX: usize = 5;
+pub(in crate::translations) const PREFIX: usize = 5;
 
 impl Frames {
     pub(super) fn new(limit: usize) -> Self {

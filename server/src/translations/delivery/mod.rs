@@ -12,6 +12,6 @@ mod settings;
 
 pub(crate) use body::{OpenedCall, deliver};
 pub(crate) use call::{CallConnection, DeliveredCall, MethodKind};
-pub(crate) use decompression::{GRPC as GRPC_ENCODING, Gzip};
-pub(crate) use frames::PREFIX;
+pub(crate) use decompression::Gzip;
+pub(super) use frames::PREFIX;
 pub use settings::DeliverySettings;
