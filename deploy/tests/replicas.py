@@ -58,6 +58,7 @@ class Replica:
     port: int
     metrics_port: int
     settings: dict[str, object] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen = field(init=False)
 
     def start(self) -> None:
@@ -75,7 +76,7 @@ class Replica:
         settings = {f"HLORANK_{name}": str(value) for name, value in settings.items()}
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
-                [server_program()], env=settings | NO_TELEMETRY, stderr=log
+                [server_program()], env=settings | NO_TELEMETRY | self.environment, stderr=log
             )
         wait_for(f"a server; its log is {self.log}", self._serves)
 

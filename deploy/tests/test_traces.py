@@ -33,8 +33,8 @@ def test_a_collector_prints_a_call_in_the_form_of_opentelemetry(tmp_path):
     collect = [Path(package.origin).with_name("rotel-agent"), "start", "--exporter=blackhole"]
     collect += [f"--otlp-grpc-endpoint=127.0.0.1:{grpc}", f"--otlp-http-endpoint=127.0.0.1:{http}"]
     collect += ["--debug-log=traces", "--debug-log-verbosity=detailed"]
-    settings = {"OTLP_ENDPOINT": f"http://127.0.0.1:{grpc}", "TRACE_SAMPLE_RATIO": "1"}
-    replica = Replica(tmp_path / "log", calls, metrics, settings)
+    replica = Replica(tmp_path / "log", calls, metrics)
+    replica.environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{grpc}"
     printed = tmp_path / "printed"
     with printed.open("w") as output, subprocess.Popen(collect, stdout=output) as collector:
         try:

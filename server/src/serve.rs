@@ -60,7 +60,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     let readiness = Arc::new(Readiness::new(Arc::clone(registry)));
     let replays = services.start_replays(&settings);
     let retention = services.start_retention(&settings);
-    let tracing = Tracing::start(&settings.traces)?;
+    let tracing = Tracing::start()?;
     let routers = services.routers(&settings, &tracing, health_service);
     let security = &services.metrics.security;
     let monitored = services.monitored(&readiness);

@@ -15,14 +15,14 @@ use crate::{
     registry::Defaults,
     security::SecuritySettings,
     store::{ReaderDecisions, StoreLocation},
-    telemetry::{LogFilter, LogFormat, TraceSettings, ratio},
+    telemetry::{LogFilter, LogFormat},
     translations::DeliverySettings,
 };
 
 mod values;
 
 pub use values::{Address, DefaultModels, Period};
-use values::{absolute_or_name, factor};
+use values::{absolute_or_name, factor, ratio};
 
 /// Ranks compiler configurations by predicted run time, over gRPC.
 ///
@@ -211,16 +211,6 @@ pub struct Settings {
     /// Format of log lines
     #[arg(long, value_name = "FORMAT", default_value = "text", help_heading = LOGS)]
     pub log_format: LogFormat,
-
-    /// Fraction of successful calls that are logged, 0 to 1
-    ///
-    /// They are logged when they end; failed calls are always logged.
-    #[arg(long, value_name = "RATIO", default_value_t = 1.0, value_parser = ratio, help_heading = LOGS)]
-    pub access_log_sample: f64,
-
-    /// Settings of traces
-    #[command(flatten, next_help_heading = LOGS)]
-    pub traces: TraceSettings,
 }
 
 /// The models of tasks that hlorank brings.
@@ -236,7 +226,7 @@ const MODELS: &str = "Models";
 const RESOURCES: &str = "Threads and caches";
 const MEASUREMENTS: &str = "Measurements";
 const LIMITS: &str = "Limits";
-const LOGS: &str = "Logs and traces";
+const LOGS: &str = "Logs";
 
 /// Edges that a graph may have for each node that it may have.
 const EDGES_PER_NODE: usize = 4;

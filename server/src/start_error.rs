@@ -46,6 +46,6 @@ pub enum StartError {
     #[error("server reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
     /// The settings for spans cannot be used.
-    #[error("cannot send spans to --otlp-endpoint: {0}")]
+    #[error("cannot send spans: {0}")]
     Spans(#[from] SpansError),
 }

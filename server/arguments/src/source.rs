@@ -152,7 +152,7 @@ fn source_of_value(
             "the value is that of the environment variable {}",
             name.display()
         ),
-        None => format!("the value is the default of {flag}; --help says where it comes from"),
+        None => format!("the value is the default of {flag}"),
     };
     Some(source)
 }

@@ -4,8 +4,7 @@ use std::ffi::OsString;
 
 /// Every variable that a program, a client or a test of hlorank reads. All programs know all of them, because they often
 /// share an environment.
-pub const VARIABLES: [&str; 60] = [
-    "HLORANK_ACCESS_LOG_SAMPLE",
+pub const VARIABLES: [&str; 57] = [
     "HLORANK_ADMIN_ENDPOINT",
     "HLORANK_ADMIN_LISTEN",
     "HLORANK_ALLOWED_HOSTS",
@@ -46,7 +45,6 @@ pub const VARIABLES: [&str; 60] = [
     "HLORANK_MODELS",
     "HLORANK_MODELS_KEY",
     "HLORANK_ONNXRUNTIME",
-    "HLORANK_OTLP_ENDPOINT",
     "HLORANK_POLL_SECONDS",
     "HLORANK_PROMETHEUS",
     "HLORANK_PROXIES",
@@ -62,7 +60,6 @@ pub const VARIABLES: [&str; 60] = [
     "HLORANK_TOKEN",
     "HLORANK_TOKENS",
     "HLORANK_TOKEN_FILE",
-    "HLORANK_TRACE_SAMPLE_RATIO",
     "HLORANK_TRUSTED_PROXIES",
     "HLORANK_WORKERS",
 ];

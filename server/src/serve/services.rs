@@ -106,7 +106,6 @@ impl Services {
     ) -> Routers<'a, H> {
         let observer = Observer {
             metrics: Arc::clone(&self.metrics),
-            logged_ratio: settings.access_log_sample,
             tracer: tracing.tracer(),
         };
         Routers {

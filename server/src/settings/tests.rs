@@ -134,15 +134,9 @@ fn the_server_listens_on_loopback_by_default() {
 }
 
 #[test]
-fn the_page_of_logs_and_traces_lists_their_settings() {
+fn the_page_of_logs_lists_their_settings() {
     let page = include_str!("../../../docs/logs-and-traces.md");
-    for name in [
-        "log",
-        "log_format",
-        "access_log_sample",
-        "otlp_endpoint",
-        "trace_sample_ratio",
-    ] {
+    for name in ["log", "log_format"] {
         let settings = Settings::command();
         let flag = name.replace('_', "-");
         let setting = settings
@@ -181,11 +175,11 @@ fn the_page_of_limits_lists_every_limit() {
 
 #[test]
 fn a_ratio_lies_between_0_and_1() {
-    let sample = |ratio| Settings::try_parse_from(["hlorank-server", "--access-log-sample", ratio]);
+    let share = |ratio| Settings::try_parse_from(["hlorank-server", "--replay-share", ratio]);
     for good in ["0", "1", "0.25"] {
-        assert_eq!(sample(good).unwrap().access_log_sample.to_string(), good);
+        assert_eq!(share(good).unwrap().replay_share.to_string(), good);
     }
     for wrong in ["-0.1", "1.1", "NaN", "half"] {
-        assert!(sample(wrong).is_err(), "{wrong}");
+        assert!(share(wrong).is_err(), "{wrong}");
     }
 }

@@ -91,6 +91,15 @@ pub(super) fn absolute_or_name(path: PathBuf) -> io::Result<PathBuf> {
     }
 }
 
+/// Reads a fraction, from 0 to 1.
+pub(super) fn ratio(text: &str) -> Result<f64, String> {
+    let ratio = text
+        .parse()
+        .ok()
+        .filter(|ratio| (0.0..=1.0).contains(ratio));
+    ratio.ok_or_else(|| "expected a number from 0 to 1, such as 0.01".to_owned())
+}
+
 pub(super) fn factor(text: &str) -> Result<f64, String> {
     let factor = text.parse().ok().filter(|factor: &f64| *factor > 0.0);
     factor.ok_or_else(|| "expected a factor above 0, such as 3 or 1.5".to_owned())

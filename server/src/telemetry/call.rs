@@ -23,8 +23,6 @@ use crate::{
 /// Receives what is observed of calls.
 pub(crate) struct Observer {
     pub(crate) metrics: Arc<Metrics>,
-    /// Fraction of successful calls that are logged, from 0 to 1. All others are.
-    pub(crate) logged_ratio: f64,
     pub(crate) tracer: SdkTracer,
 }
 
@@ -108,20 +106,14 @@ impl ObservedCall {
             answer_bytes: self.answer_bytes,
         };
         let facts = self.record.facts();
-        let Observer {
-            metrics,
-            logged_ratio,
-            tracer,
-        } = self.observer.as_ref();
+        let Observer { metrics, tracer } = self.observer.as_ref();
         let selected = facts.series.as_deref();
         let of_model = selected.and_then(|model| model.calls.get(call.method.name));
         let series = call.method.series(of_model);
         metrics
             .methods
             .ended(series, call.code, call.reason, call.duration);
-        if call.code != Code::Ok || fastrand::f64() < *logged_ratio {
-            self.log_span.in_scope(|| log(&call, &facts));
-        }
+        self.log_span.in_scope(|| log(&call, &facts));
         if (call.method.changes || facts.change.is_some()) && !facts.is_detached {
             let outcome = (call.code, call.reason);
             self.log_span.in_scope(|| facts.audit(outcome));

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Uri};
 use uuid::Uuid;
 
-use super::{Collector, TraceSettings, settings::variable};
+use super::variables::{collector_address, variable};
 use crate::pem_files::{PemContent, check_pem, read_file};
 
 /// Creates spans, and sends the sampled ones if a collector is configured.
@@ -46,6 +46,12 @@ struct LostSpans {
     spans: usize,
     reported: Option<Instant>,
 }
+
+/// OpenTelemetry's variables that name the collector.
+const ENDPOINTS: [&str; 2] = [
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+];
 
 /// OpenTelemetry's variables that name a file with the authorities of the collector.
 const AUTHORITIES: [&str; 2] = [
@@ -81,11 +87,11 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 const LOST_SPANS_INTERVAL: Duration = Duration::from_mins(1);
 
 impl Tracing {
-    /// Sends a fraction of the traces that begin here to a collector, and every other trace that its caller sampled.
-    /// Without a collector, calls still have trace ids for the log.
-    pub(crate) fn start(settings: &TraceSettings) -> Result<Self, SpansError> {
+    /// Sends the traces that OpenTelemetry's sampler chooses to the collector that its variables name. Without a collector, calls
+    /// still have trace ids for the log.
+    pub(crate) fn start() -> Result<Self, SpansError> {
         let builder = SdkTracerProvider::builder();
-        let Some(Collector(address)) = settings.otlp_endpoint.0.clone() else {
+        let Some(address) = collector()? else {
             return Ok(Self(builder.with_sampler(Sampler::AlwaysOff).build()));
         };
         let authorities = variable(&AUTHORITIES).map(PathBuf::from);
@@ -96,9 +102,7 @@ impl Tracing {
             .with_retry_policy(RetryPolicy::disabled())
             .build()
             .map_err(|error| SpansError(error.to_string()))?;
-        let ratio = Sampler::TraceIdRatioBased(settings.trace_sample_ratio);
         let builder = builder
-            .with_sampler(Sampler::ParentBased(Box::new(ratio)))
             .with_resource(resource())
             .with_batch_exporter(CollectorExporter {
                 address,
@@ -124,6 +128,22 @@ impl Tracing {
             tracing::warn!(%error, "the last spans were lost: the collector does not accept them");
         }
     }
+}
+
+/// Returns the address of the collector; `None` if no variable names one.
+fn collector() -> Result<Option<Uri>, SpansError> {
+    let Some(value) = variable(&ENDPOINTS) else {
+        return Ok(None);
+    };
+    let address = value.to_str().and_then(collector_address);
+    address.map(Some).ok_or_else(|| {
+        let [first, second] = ENDPOINTS;
+        SpansError(format!(
+            "`{}` in {first} or {second} is no address of a collector, expected http:// or https://, a host and a port without a \
+             path, such as http://127.0.0.1:4317",
+            value.display()
+        ))
+    })
 }
 
 /// Returns the attributes of this server. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` may add more and replace these.

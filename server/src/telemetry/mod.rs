@@ -16,8 +16,8 @@ mod export;
 mod logging;
 mod observe_calls;
 mod request_id;
-mod settings;
 mod spans;
+mod variables;
 
 pub(crate) use audit::{AuditedChange, audit, outcome};
 pub(crate) use call::Observer;
@@ -26,5 +26,4 @@ pub use export::SpansError;
 pub(crate) use export::Tracing;
 pub use logging::{LogFilter, LogFormat, LogGuard, init};
 pub(crate) use observe_calls::observe;
-pub(crate) use settings::ratio;
-pub use settings::{Collector, TraceSettings, unread_variables};
+pub use variables::unread_variables;

@@ -81,18 +81,6 @@ fn an_empty_variable_of_a_setting_without_a_default_is_as_good_as_none() {
 }
 
 #[test]
-fn a_value_of_open_telemetry_that_cannot_be_read_is_said_to_be_a_default() {
-    let mut server = program("hlorank-server");
-    let message = failure(server.env("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4317"));
-    says!(
-        message,
-        "'collector:4317' for '--otlp-endpoint",
-        "expected http:// or https://",
-        "--help says where"
-    );
-}
-
-#[test]
 fn a_misspelled_variable_is_a_warning() {
     let mut server = program("hlorank-server");
     server.args([

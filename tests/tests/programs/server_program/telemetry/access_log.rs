@@ -1,10 +1,8 @@
-//! Every call that has ended has a log line, or a sampled part of the calls have.
-
-use std::io::BufRead as _;
+//! Every call that has ended has a log line.
 
 use hlorank_tests::prelude::*;
 
-use super::calls::{KERNEL, MODEL, hex, is_access, program, putting, ranking, start, streamed};
+use super::calls::{KERNEL, MODEL, hex, is_access, putting, ranking, start, streamed};
 
 fn fields<'a>(line: &'a Value, names: &[&str]) -> Vec<&'a Value> {
     names.iter().map(|name| &line["fields"][name]).collect()
@@ -108,106 +106,4 @@ async fn a_call_that_its_client_leaves_is_cancelled() {
             .all(|line| line["fields"]["code"] == "CANCELLED"),
         "{lines:?}"
     );
-}
-
-/// Makes 400 calls, the last of which fails, and returns the codes of their lines.
-async fn codes(ratio: &str) -> Vec<Value> {
-    let server = start(&["--access-log-sample", ratio]);
-    let mut models = server.models().await;
-    for _ in 0..399 {
-        models.list_models(ListModelsRequest {}).await.unwrap();
-    }
-    models
-        .get_model(GetModelRequest::default())
-        .await
-        .unwrap_err();
-    let stopped = server.stop().await;
-    assert!(stopped.status.success(), "{stopped:?}");
-    let lines = stopped.lines().into_iter().filter(is_access);
-    lines
-        .map(|mut line| line["fields"]["code"].take())
-        .collect()
-}
-
-#[tokio::test]
-async fn a_part_of_the_calls_has_lines_and_every_failure() {
-    assert_eq!(codes("0").await, ["INVALID_ARGUMENT"]);
-    // The mean is 100 of 399, and the standard deviation 8.7.
-    let some = codes("0.25").await;
-    assert!((40..=160).contains(&some.len()), "{}", some.len());
-    assert_eq!(some.last().unwrap(), "INVALID_ARGUMENT");
-    assert_eq!(codes("1").await.len(), 400);
-}
-
-/// Starts a server that logs text, and returns the lines that follow.
-fn start_text() -> (Child, impl Iterator<Item = String>, String) {
-    let mut program = program(&[
-        "--listen=127.0.0.1:0",
-        "--metrics-listen=off",
-        "--log-format=text",
-    ]);
-    let program = program.current_dir(repository(".")).stderr(Stdio::piped());
-    let mut server = program.spawn().unwrap();
-    let mut lines = BufReader::new(server.stderr.take().unwrap())
-        .lines()
-        .map(Result::unwrap);
-    let serving = lines
-        .find(|line| line.contains("serving address="))
-        .expect("it starts");
-    let address = serving
-        .split("address=")
-        .nth(1)
-        .unwrap()
-        .split(' ')
-        .next()
-        .unwrap();
-    (server, lines, format!("http://{address}"))
-}
-
-async fn connect(endpoint: String) -> Channel {
-    Channel::from_shared(endpoint)
-        .unwrap()
-        .connect()
-        .await
-        .unwrap()
-}
-
-#[tokio::test]
-async fn text_is_for_people() {
-    let (mut server, mut lines, endpoint) = start_text();
-    let mut cost_model = CostModelServiceClient::new(connect(endpoint).await);
-    cost_model
-        .put_graph(with_headers(
-            putting("no HLO"),
-            &[("x-request-id", "tune-2")],
-        ))
-        .await
-        .unwrap_err();
-    let line = lines.next().unwrap();
-    server.kill().unwrap();
-    server.wait().unwrap();
-    says!(line, " INFO call{request_id=\"tune-2\" trace_id=");
-    assert!(
-        line.contains(
-            r#"call ended method="PutGraph" code="INVALID_ARGUMENT" reason="HLO_MALFORMED""#
-        ),
-        "{line}"
-    );
-}
-
-#[tokio::test]
-async fn a_log_that_nobody_reads_holds_no_call_up() {
-    let (mut server, mut lines, endpoint) = start_text();
-    let mut models = ModelServiceClient::new(connect(endpoint).await);
-    // More lines than the pipe and the server can buffer.
-    for _ in 0..20_000 {
-        models.list_models(ListModelsRequest {}).await.unwrap();
-    }
-    let lost = lines
-        .find(|line| line.contains("log lines were lost"))
-        .unwrap();
-    server.kill().unwrap();
-    server.wait().unwrap();
-    let count: usize = lost.split("lines=").nth(1).unwrap().trim().parse().unwrap();
-    assert!(lost.contains("WARN") && count > 1000, "{lost}");
 }

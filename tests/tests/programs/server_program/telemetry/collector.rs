@@ -18,6 +18,8 @@ use tonic::{
     transport::{Identity, Server, ServerTlsConfig},
 };
 
+use super::calls::program;
+
 /// Collector on loopback. Dropping it closes its connections.
 pub(crate) struct Collector {
     received: Arc<Mutex<Vec<ResourceSpans>>>,
@@ -89,8 +91,11 @@ impl Collector {
         }
     }
 
-    pub(crate) fn flag(&self) -> String {
-        format!("--otlp-endpoint={}", self.endpoint)
+    /// Returns a program that sends its spans here.
+    pub(crate) fn sending(&self, flags: &[&str]) -> Command {
+        let mut program = program(flags);
+        program.env("OTEL_EXPORTER_OTLP_ENDPOINT", &self.endpoint);
+        program
     }
 
     pub(crate) fn endpoint(&self) -> &str {

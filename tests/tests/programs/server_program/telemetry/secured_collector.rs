@@ -2,10 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-use super::{
-    calls::program,
-    collector::{Collector, Manner},
-};
+use super::{calls::program, collector::Collector};
 
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const AUTHORITIES: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
@@ -22,8 +19,8 @@ async fn secured(folder: &tempfile::TempDir) -> (Collector, String) {
 }
 
 /// Starts a server that sends spans without delay, with these variables.
-fn start(flags: &[&str], variables: &[(&str, &str)]) -> ServerProcess {
-    let mut program: Command = program(flags);
+fn start(variables: &[(&str, &str)]) -> ServerProcess {
+    let mut program: Command = program(&[]);
     program
         .env("OTEL_BSP_SCHEDULE_DELAY", "50")
         .envs(variables.iter().copied());
@@ -43,29 +40,23 @@ async fn call(server: &ServerProcess) {
 async fn a_collector_with_a_certificate_of_a_given_authority_receives_spans() {
     let folder = tempfile::tempdir().unwrap();
     let (collector, authority) = secured(&folder).await;
-    let by_flag = start(&[&collector.flag()], &[(AUTHORITIES, &authority)]);
-    call(&by_flag).await;
+    let server = start(&[(ENDPOINT, collector.endpoint()), (AUTHORITIES, &authority)]);
+    call(&server).await;
     collector.calls(1).await;
-    let by_variables = start(
-        &[],
-        &[(ENDPOINT, collector.endpoint()), (AUTHORITIES, &authority)],
-    );
-    call(&by_variables).await;
-    collector.calls(2).await;
     let for_traces = [
         ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", collector.endpoint()),
         ("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", &authority),
         (ENDPOINT, "http://127.0.0.1:9"),
         ("OTEL_SDK_DISABLED", "true"),
     ];
-    let by_variables = start(&[], &for_traces);
-    call(&by_variables).await;
-    collector.calls(3).await;
+    let server = start(&for_traces);
+    call(&server).await;
+    collector.calls(2).await;
     let names_it = |line: &Value| {
         let message = line["fields"]["message"].as_str();
         message.is_some_and(|message| message.contains("OTEL_SDK_DISABLED is ignored"))
     };
-    by_variables.lines(1, names_it).await;
+    server.lines(1, names_it).await;
 }
 
 #[tokio::test]
@@ -73,7 +64,10 @@ async fn the_authorities_of_the_system_are_trusted_by_default() {
     let folder = tempfile::tempdir().unwrap();
     let (collector, authority) = secured(&folder).await;
     // The variable makes this file the authorities of the system.
-    let server = start(&[&collector.flag()], &[("SSL_CERT_FILE", &authority)]);
+    let server = start(&[
+        (ENDPOINT, collector.endpoint()),
+        ("SSL_CERT_FILE", &authority),
+    ]);
     call(&server).await;
     collector.calls(1).await;
 }
@@ -83,7 +77,7 @@ async fn a_collector_of_another_authority_receives_nothing_and_the_log_says_so()
     let folder = tempfile::tempdir().unwrap();
     let (collector, authority) = secured(&folder).await;
     fs::write(&authority, Authority::new().pem).unwrap();
-    let server = start(&[&collector.flag()], &[(AUTHORITIES, &authority)]);
+    let server = start(&[(ENDPOINT, collector.endpoint()), (AUTHORITIES, &authority)]);
     call(&server).await;
     server
         .lines(1, |line| {
@@ -96,26 +90,10 @@ async fn a_collector_of_another_authority_receives_nothing_and_the_log_says_so()
     assert!(collector.spans().is_empty());
 }
 
-#[tokio::test]
-async fn a_flag_overrides_the_variables_of_opentelemetry() {
-    let (wanted, other) = (
-        Collector::start(Manner::Takes).await,
-        Collector::start(Manner::Takes).await,
-    );
-    let server = start(&[&wanted.flag()], &[(ENDPOINT, other.endpoint())]);
-    call(&server).await;
-    wanted.calls(1).await;
-    let off = start(&["--otlp-endpoint=off"], &[(ENDPOINT, other.endpoint())]);
-    call(&off).await;
-    let stopped = off.stop().await;
-    assert!(stopped.status.success(), "{}", stopped.log);
-    assert!(other.spans().is_empty());
-}
-
 /// Returns standard error of a server that must not start.
 fn refusal(variables: &[(&str, &str)]) -> String {
-    let output = program(&["--otlp-endpoint=https://127.0.0.1:4317"])
-        .args(["--listen=127.0.0.1:0", "--metrics-listen=off"])
+    let output = program(&["--listen=127.0.0.1:0", "--metrics-listen=off"])
+        .env(ENDPOINT, "https://127.0.0.1:4317")
         .envs(variables.iter().copied())
         .output()
         .unwrap();
@@ -143,4 +121,15 @@ fn a_system_without_authorities_is_reported_when_the_server_starts() {
     let nothing = folder.path().to_str().unwrap();
     let refusal = refusal(&[("SSL_CERT_FILE", "/dev/null"), ("SSL_CERT_DIR", nothing)]);
     says!(refusal, "native certs", AUTHORITIES);
+}
+
+#[test]
+fn an_address_that_cannot_be_read_is_reported_when_the_server_starts() {
+    let refusal = refusal(&[(ENDPOINT, "collector:4317")]);
+    says!(
+        refusal,
+        "`collector:4317`",
+        ENDPOINT,
+        "expected http:// or https://"
+    );
 }

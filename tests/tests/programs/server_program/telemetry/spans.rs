@@ -4,7 +4,7 @@ use hlorank_tests::prelude::*;
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind, status::StatusCode};
 
 use super::{
-    calls::{KERNEL, MODEL, hex, is_access, program, putting, ranking, streamed},
+    calls::{KERNEL, MODEL, hex, is_access, putting, ranking, streamed},
     collector::{Collector, Manner, attributes},
 };
 
@@ -15,12 +15,12 @@ const CALLER: &str = "00f067aa0ba902b7";
 const SOON: Duration = Duration::from_secs(20);
 
 /// Starts a server that exports spans without delay.
-fn start_sending(flags: &[&str]) -> ServerProcess {
-    ServerProcess::run(sending(flags))
+fn start_sending(collector: &Collector, flags: &[&str]) -> ServerProcess {
+    ServerProcess::run(sending(collector, flags))
 }
 
-fn sending(flags: &[&str]) -> Command {
-    let mut program = program(flags);
+fn sending(collector: &Collector, flags: &[&str]) -> Command {
+    let mut program = collector.sending(flags);
     program.env("OTEL_BSP_SCHEDULE_DELAY", "50");
     program
 }
@@ -32,7 +32,7 @@ fn traceparent(flags: &str) -> String {
 #[tokio::test]
 async fn a_call_is_a_span_with_its_stages_below_it() {
     let collector = Collector::start(Manner::Takes).await;
-    let server = start_sending(&[&collector.flag()]);
+    let server = start_sending(&collector, &[]);
     let mut cost_model = server.cost_model().await;
     let headers = [
         ("traceparent", &*traceparent("01")),
@@ -116,7 +116,7 @@ async fn a_call_is_a_span_with_its_stages_below_it() {
 #[tokio::test]
 async fn failures_and_streams_are_spans_too() {
     let collector = Collector::start(Manner::Takes).await;
-    let server = start_sending(&[&collector.flag()]);
+    let server = start_sending(&collector, &[]);
     let mut cost_model = server.cost_model().await;
     cost_model.put_graph(putting("no HLO")).await.unwrap_err();
     let call = collector.calls(1).await.remove(0);
@@ -169,7 +169,7 @@ async fn failures_and_streams_are_spans_too() {
 #[tokio::test]
 async fn a_trace_that_no_header_tells_begins_here() {
     let collector = Collector::start(Manner::Takes).await;
-    let server = start_sending(&[&collector.flag()]);
+    let server = start_sending(&collector, &[]);
     let mut models = server.models().await;
     let malformed = format!("00-{TRACE}-{CALLER}-1");
     models
@@ -192,7 +192,11 @@ async fn a_trace_that_no_header_tells_begins_here() {
 #[tokio::test]
 async fn callers_decide_which_of_their_traces_are_sent() {
     let collector = Collector::start(Manner::Takes).await;
-    let server = start_sending(&[&collector.flag(), "--trace-sample-ratio=0"]);
+    let mut program = sending(&collector, &[]);
+    program
+        .env("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
+        .env("OTEL_TRACES_SAMPLER_ARG", "0");
+    let server = ServerProcess::run(program);
     let mut models = server.models().await;
     for _ in 0..5 {
         models.list_models(ListModelsRequest {}).await.unwrap();
@@ -214,7 +218,7 @@ async fn callers_decide_which_of_their_traces_are_sent() {
 #[tokio::test]
 async fn variables_of_opentelemetry_describe_the_server() {
     let collector = Collector::start(Manner::Takes).await;
-    let mut program = sending(&[&collector.flag()]);
+    let mut program = sending(&collector, &[]);
     program.env("OTEL_SERVICE_NAME", "ranking").env(
         "OTEL_RESOURCE_ATTRIBUTES",
         "service.name=other,service.instance.id=7,deployment.environment.name=test",
@@ -237,7 +241,7 @@ async fn variables_of_opentelemetry_describe_the_server() {
 #[tokio::test]
 async fn the_last_spans_are_sent_while_the_server_stops() {
     let collector = Collector::start(Manner::Takes).await;
-    let mut seldom = program(&[&collector.flag()]);
+    let mut seldom = collector.sending(&[]);
     seldom.env("OTEL_BSP_SCHEDULE_DELAY", "600000");
     let server = ServerProcess::run(seldom);
     server
@@ -257,7 +261,7 @@ async fn the_last_spans_are_sent_while_the_server_stops() {
 #[tokio::test]
 async fn a_collector_that_goes_away_costs_a_line() {
     let collector = Collector::start(Manner::Takes).await;
-    let server = start_sending(&[&collector.flag()]);
+    let server = start_sending(&collector, &[]);
     let mut models = server.models().await;
     models.list_models(ListModelsRequest {}).await.unwrap();
     collector.calls(1).await;
@@ -296,7 +300,7 @@ async fn a_collector_that_goes_away_costs_a_line() {
 #[tokio::test]
 async fn a_collector_that_freezes_holds_nothing_up() {
     let collector = Collector::start(Manner::Freezes).await;
-    let server = start_sending(&[&collector.flag(), "--drain-seconds=1"]);
+    let server = start_sending(&collector, &["--drain-seconds=1"]);
     let mut models = server.models().await;
     for _ in 0..100 {
         models.list_models(ListModelsRequest {}).await.unwrap();
