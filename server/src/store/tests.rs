@@ -14,8 +14,7 @@ use tempfile::TempDir;
 use super::{
     GraphKind, KeptGraph, Measurement, MeasurementChange, MeasurementFilter, MeasurementStore,
     OpenStoreError, Outcome, ReportOutcome, Reporter, ReporterFilter, RunningRetention, StoreError,
-    StoreFault, Subject,
-    file::tables::{DECISION_KEYS, DECISIONS, FACTS},
+    StoreFault, Subject, file::tables::FACTS,
 };
 use crate::{clock, metrics::Metrics};
 
@@ -486,34 +485,6 @@ async fn a_file_of_a_later_format_is_refused_and_left_alone() {
         refusal(&path),
         StoreFault::OtherFormat { found: 8, known: 7 }
     ));
-}
-
-#[tokio::test]
-async fn a_file_of_the_format_without_decisions_gets_their_tables() {
-    let (_folder, path) = folder();
-    let (store, subject) = (open(&path), subject("a", 1));
-    store
-        .report(subject.clone(), measurements(0..4), None)
-        .await
-        .unwrap();
-    store.close().await;
-    let database = Database::open(&path).unwrap();
-    let write = database.begin_write().unwrap();
-    write.delete_table(DECISIONS).unwrap();
-    write.delete_table(DECISION_KEYS).unwrap();
-    write
-        .open_table(FACTS)
-        .unwrap()
-        .insert("format", 6)
-        .unwrap();
-    write.commit().unwrap();
-    drop(database);
-    let store = open(&path);
-    assert_eq!(of_graph(&store, &subject, 100).await.len(), 4);
-    let made = store.propose(decisions::proposal(0, 0, "{}")).await;
-    assert!(made.unwrap().is_some());
-    store.close().await;
-    assert_eq!(decisions::all(&open(&path), "ci").await.len(), 1);
 }
 
 /// Waits until something about the store is so.

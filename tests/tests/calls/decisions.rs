@@ -327,21 +327,6 @@ async fn two_servers_on_a_database_decide_once_for_each_release_of_a_compiler() 
     assert_eq!(listed(&second, own).await, [crossed]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_database_without_decisions_gets_their_tables() {
-    let Some(database) = Postgres::start() else {
-        return;
-    };
-    let flag = format!("--measurements={}", database.url());
-    start(&flag).await;
-    database.execute(
-        "DROP TABLE hlorank_decisions, hlorank_leases; UPDATE hlorank_store SET format = 4",
-    );
-    let (_server, client) = start(&flag).await;
-    let made = decision(&client, propose(key("a"), &value(1), 0)).await;
-    assert_eq!(decision(&client, look(key("a"))).await, made);
-}
-
 /// A server with tokens, and the clients with those of a reader, of who reports and of an operator.
 async fn with_tokens(decisions: &str) -> (TestServer, Files, TempDir, [Client; 4]) {
     let (files, folder) = (Files::new(), tempfile::tempdir().unwrap());

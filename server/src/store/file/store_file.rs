@@ -23,9 +23,6 @@ const FORMAT: &str = "format";
 /// The format that this version writes and reads.
 const CURRENT_FORMAT: u64 = 7;
 
-/// The format without decisions, which becomes the current one when it is opened.
-const OLD_FORMAT: u64 = 6;
-
 /// A file is compacted once it has this many times the bytes of its keys, records and graphs. It grows to two to three times.
 const MAX_TIMES_HELD: u64 = 4;
 
@@ -265,14 +262,11 @@ fn open(path: &Path) -> Result<Database, StoreFault> {
     Ok(database)
 }
 
-/// Returns the format of a file, which is set if the file is empty or of the format before.
+/// Returns the format of a file, which is set if the file is empty.
 fn format(database: &Database) -> Result<Option<u64>, redb::Error> {
     let read = database.begin_read()?;
     match read.open_table(FACTS) {
-        Ok(facts) => match facts.get(FORMAT)?.map(|format| format.value()) {
-            Some(OLD_FORMAT) => set_format(database),
-            format => Ok(format),
-        },
+        Ok(facts) => Ok(facts.get(FORMAT)?.map(|format| format.value())),
         // A file without any table is new. One with other tables is of another program, and is left
         // alone.
         Err(TableError::TableDoesNotExist(_)) if read.list_tables()?.next().is_none() => {
@@ -282,7 +276,7 @@ fn format(database: &Database) -> Result<Option<u64>, redb::Error> {
     }
 }
 
-/// Creates the tables that are missing.
+/// Creates the tables.
 fn set_format(database: &Database) -> Result<Option<u64>, redb::Error> {
     let write = database.begin_write()?;
     drop(Tables::open(&write)?);

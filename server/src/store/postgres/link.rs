@@ -1,4 +1,4 @@
-use std::{error::Error as _, future::poll_fn, io, ops::RangeInclusive, sync::Arc, time::Duration};
+use std::{error::Error as _, future::poll_fn, io, sync::Arc, time::Duration};
 
 use rustls::{ClientConfig, RootCertStore};
 use tokio::{
@@ -64,11 +64,11 @@ impl Database {
         let connecting = timeout(MAX_CONNECT, self.config.connect(self.tls.clone()));
         let late =
             |_| LinkError::Failed(format!("no connection within {} s", MAX_CONNECT.as_secs()));
-        let (mut client, connection) = connecting.await.map_err(late)??;
+        let (client, connection) = connecting.await.map_err(late)??;
         // The client only writes to a channel; the connection does the work while it is polled.
         tokio::spawn(pass_on(connection, notes));
         within(client.batch_execute(SETTINGS)).await?;
-        prepare(&mut client).await?;
+        prepare(&client).await?;
         Ok(client)
     }
 }
@@ -216,13 +216,10 @@ pub(super) struct Totals {
 /// The format that this version writes and reads.
 const FORMAT: i64 = 6;
 
-/// The formats without decisions, and with claims apart from leases, which become the current one when a server connects.
-const OLD_FORMATS: RangeInclusive<i64> = 4..=5;
-
-/// Servers that start at the same time create the tables one after the other.
-const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtext('hlorank_store'))";
-
+/// Creates the tables that are missing. A batch is one transaction, and servers that start at the same time run it one after the
+/// other.
 const TABLES: &str = "
+    SELECT pg_advisory_xact_lock(hashtext('hlorank_store'));
     CREATE TABLE IF NOT EXISTS hlorank_measurements (
         key bytea PRIMARY KEY,
         record bytea NOT NULL,
@@ -255,43 +252,26 @@ const TABLES: &str = "
         leases bytea NOT NULL,
         until timestamptz NOT NULL
     );
-    DROP TABLE IF EXISTS hlorank_claims, hlorank_searches;
     CREATE TABLE IF NOT EXISTS hlorank_store (
         number int PRIMARY KEY CHECK (number = 1),
         format bigint NOT NULL,
         measurements bigint NOT NULL,
         bytes bigint NOT NULL
     );
-    INSERT INTO hlorank_store VALUES (1, 6, 0, 0) ON CONFLICT (number) DO UPDATE SET format = excluded.format";
+    INSERT INTO hlorank_store VALUES (1, 6, 0, 0) ON CONFLICT DO NOTHING";
 
 /// The number of the latest decision; 0 without one.
 pub(super) const SNAPSHOT: &str = "SELECT coalesce(max(snapshot), 0) FROM hlorank_decisions";
 
 /// Creates the tables if they are missing, and checks their format.
-async fn prepare(client: &mut Client) -> Result<(), LinkError> {
+async fn prepare(client: &Client) -> Result<(), LinkError> {
     // Asked first, so that a role without the right to create tables can use existing ones.
-    let exists = "SELECT to_regclass('hlorank_leases') IS NOT NULL";
+    let exists = "SELECT to_regclass('hlorank_store') IS NOT NULL";
     let exists: bool = within(client.query_one(exists, &[])).await?.get(0);
     if !exists {
-        within(create(client)).await?;
+        within(client.batch_execute(TABLES)).await?;
     }
     within(Totals::read(client)).await.map(drop)
-}
-
-/// Creates the tables, unless another server did, or the database has a format from which there is no way.
-async fn create(client: &mut Client) -> Result<(), Error> {
-    let transaction = client.transaction().await?;
-    transaction.batch_execute(LOCK).await?;
-    let exists = "SELECT to_regclass('hlorank_store') IS NOT NULL";
-    if transaction.query_one(exists, &[]).await?.get(0) {
-        let format = "SELECT format FROM hlorank_store";
-        let format: i64 = transaction.query_one(format, &[]).await?.get(0);
-        if !OLD_FORMATS.contains(&format) {
-            return Ok(());
-        }
-    }
-    transaction.batch_execute(TABLES).await?;
-    transaction.commit().await
 }
 
 impl Totals {
