@@ -2,9 +2,8 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use hlorank_graph::Configurations;
 use hlorank_proto::v1::{
-    self, ConfigBatch, RankConfigsResponse, RankConfigsStart, RankConfigsStreamRequest,
-    RankConfigsStreamResponse, ReuseCounts, StreamRanking, rank_configs_stream_request::Part,
-    rank_configs_stream_response::Part as Answer,
+    self, ConfigBatch, RankConfigsStart, RankConfigsStreamRequest, RankConfigsStreamResponse,
+    ReuseCounts, rank_configs_stream_request::Part, rank_configs_stream_response::Part as Answer,
 };
 use prost::Message as _;
 use tokio::sync::mpsc;
@@ -45,9 +44,6 @@ pub struct RankStream {
     /// Whether an error has reported the deadline.
     is_late: bool,
     timings: Timings,
-    /// What predictions rest on.
-    adaptation: Option<v1::Adaptation>,
-    unit: v1::ScoreUnit,
 }
 
 /// The scores of one batch of a stream.
@@ -141,9 +137,7 @@ impl RankStream {
             unscored: VecDeque::new(),
             scored: 0,
             is_late: false,
-            unit: started.unit(),
             timings: started.timings.map(Timings::from).unwrap_or_default(),
-            adaptation: started.adaptation,
         })
     }
 
@@ -228,11 +222,9 @@ impl RankStream {
             // If measurements alone scored the batches, they also rank.
             needs_model: !self.model.name.is_empty(),
         };
-        let ranking = Ranking::from_answer(unary(ranking), asked);
+        let ranking = Ranking::from_answer(ranking, asked);
         let mut ranking = ranking.map_err(|invalid| self.attempt.invalid(invalid))?;
         ranking.timings += self.timings;
-        ranking.adaptation = self.adaptation;
-        ranking.unit = self.unit;
         Ok(ranking)
     }
 
@@ -266,23 +258,4 @@ async fn next_answer(
         .await?
         .and_then(|answer| answer.part);
     answer.ok_or_else(|| attempt.violated("the stream ended too early"))
-}
-
-/// Converts the ranking of a stream to that of a unary call.
-fn unary(answer: StreamRanking) -> RankConfigsResponse {
-    let scored = answer.reuse.as_ref().map_or(0, |reuse| reuse.configs);
-    RankConfigsResponse {
-        ranking: answer.ranking,
-        ranking_scores: answer.ranking_scores,
-        model: answer.model,
-        graph_hash: answer.graph_hash,
-        timings: answer.timings,
-        reuse: answer.reuse,
-        warnings: answer.warnings,
-        // The server limits it to an eighth of --max-message-bytes, which fits a u32.
-        scored_configs: u32::try_from(scored).unwrap_or(u32::MAX),
-        predicted_seconds: answer.predicted_seconds,
-        log_sd: answer.log_sd,
-        ..RankConfigsResponse::default()
-    }
 }

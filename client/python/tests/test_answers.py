@@ -113,9 +113,9 @@ def test_scores_that_are_impossible_are_an_error(scores, message):
     [
         ({"scores": {"first_config": 1, "scores": [1.0, -1.0]}}, "at configuration 1 instead of 0"),
         ({"scores": {"scores": [1.0, float("nan")]}}, "not finite"),
-        ({"ranking": {"ranking": [1, 0], "reuse": {"configs": 2}}}, "0 scores for 2 ranked"),
-        ({"ranking": {"ranking": [1, 2], "ranking_scores": [0, 1], "reuse": {"configs": 2}}}, "2,"),
-        ({"ranking": {"reuse": {"configs": 1}}}, "1 of 2 configurations"),
+        ({"ranking": {"ranking": [1, 0], "scored_configs": 2}}, "0 scores for 2 ranked"),
+        ({"ranking": {"ranking": [1, 2], "ranking_scores": [0, 1], "scored_configs": 2}}, "2,"),
+        ({"ranking": {"scored_configs": 1}}, "1 of 2 configurations"),
     ],
 )
 def test_an_impossible_answer_in_a_stream_is_an_error(last, message):

@@ -37,7 +37,9 @@ from hlorank.tuners.proposals import Proposals
 from hlorank.wire.messages import RankConfigsResponse
 
 SPACE = Space("gemm", {"tile": [1, 2, 4], "flag": ["-O2", "-O3"]}, constraints=lambda one: True)
-ANSWER = RankConfigsResponse(graph_hash=bytes(32), ranking=[1, 0], ranking_scores=[0.5, 1.0])
+ANSWER = RankConfigsResponse(
+    graph_hash=bytes(32), ranking=[1, 0], ranking_scores=[0.5, 1.0], scored_configs=2
+)
 EXAMPLES = {
     "Adapt": Adapt("a board", SPACE.configurations(), [1.0] * 6),
     "BatchTooLongError": hlorank.BatchTooLongError(3, 2),
@@ -48,7 +50,7 @@ EXAMPLES = {
     "Layouts": Layouts(np.full((1, 1, 18), -1)),
     "ModelReference": ModelReference("model", 2),
     "Policy": hlorank.Policy("gemm", (SPACE[0],), Leaf((0,)), HeldOut(2, 1.0, 1.0, 0.0), 1.0),
-    "Ranking": Ranking(ANSWER, ANSWER, 2),
+    "Ranking": Ranking(ANSWER),
     "Result": Result(failure="crash"),
     "Space": SPACE,
     "Tiles": Tiles(output_bounds=[[1]]),

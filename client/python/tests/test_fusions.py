@@ -61,10 +61,10 @@ def test_scores_are_seconds_and_the_kernels_of_the_best_are_explained():
 
 
 def test_a_stream_keeps_infinite_scores_and_the_unit():
-    started = {"graph_hash": GRAPH_HASH, "model": MODEL, "unit": SECONDS}
+    started = {"graph_hash": GRAPH_HASH, "model": MODEL}
     scores = {"scores": [float("inf"), 0.001]}
-    last = {"ranking": [1, 0], "ranking_scores": [0.001, float("inf")]}
-    last |= {"reuse": {"configs": 2}, "graph_hash": GRAPH_HASH, "model": MODEL}
+    last = {"ranking": [1, 0], "ranking_scores": [0.001, float("inf")], "unit": SECONDS}
+    last |= {"scored_configs": 2, "graph_hash": GRAPH_HASH, "model": MODEL}
     parts = ({"started": started}, {"scores": scores}, {"ranking": last})
     answers = [RankConfigsStreamResponse(**part).SerializeToString() for part in parts]
     with (

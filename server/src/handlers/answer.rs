@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use hlorank_proto::v1::{self, ModelSelector, ReuseCounts, StageTimings};
+use hlorank_proto::v1::{self, ModelSelector, RankConfigsResponse, ReuseCounts, StageTimings};
 
 use crate::{
     adaptation::{Refusal, SourceKind},
@@ -10,8 +10,39 @@ use crate::{
     learning::RelatedSource,
     model::{LoadedModel, Model, ScoreUnit},
     outcome::{Reuse, Timings},
-    queries::{Assessment, Query, ScoredCall},
+    queries::{Assessment, Query, Ranking, ScoredCall},
 };
+
+/// Writes a ranking, and the score of every configuration if asked for.
+pub(super) fn ranking_answer(
+    query: &Query,
+    ranking: Ranking,
+    timings: Timings,
+    include_scores: bool,
+) -> RankConfigsResponse {
+    let scored = &ranking.scored;
+    RankConfigsResponse {
+        model: Some(selector(&query.model)),
+        graph_hash: query.found.graph.hash.0.to_vec().into(),
+        reuse: Some(reuse_counts(scored.reuse())),
+        scored_configs: count(scored.scores().len()),
+        adaptation: adaptation_of(query),
+        unit: unit_of(query).into(),
+        confidence: confidence(&ranking.assessment),
+        timings: Some(stage_timings(timings)),
+        warnings: warnings(query, Some((scored, &ranking.assessment))),
+        ranking: ranking.order,
+        ranking_scores: ranking.ordered_scores,
+        predicted_seconds: ranking.predicted_seconds,
+        log_sd: ranking.log_sd,
+        scores: if include_scores {
+            ranking.scored.into_scores()
+        } else {
+            Vec::new()
+        },
+        kernels: Vec::new(),
+    }
+}
 
 pub(super) fn selector(model: &Model) -> ModelSelector {
     ModelSelector {

@@ -9,10 +9,7 @@ use hlorank_proto::{
 
 use super::{
     CostModel,
-    answer::{
-        adaptation_of, confidence, count, reuse_counts, selector, stage_timings, timings, unit_of,
-        warnings,
-    },
+    answer::{count, ranking_answer, timings},
     request::check_maximum,
 };
 use crate::{
@@ -52,27 +49,9 @@ impl CostModel {
         let timings = timings(&query, &ranking.scored, started);
         query.record_scored(&timings);
         query.record_ranked(&timings);
-        let mut answer = RankConfigsResponse {
-            model: Some(selector(&query.model)),
-            graph_hash: query.found.graph.hash.0.to_vec().into(),
-            reuse: Some(reuse_counts(ranking.scored.reuse())),
-            scored_configs: count(ranking.scored.scores().len()),
-            adaptation: adaptation_of(&query),
-            unit: unit_of(&query).into(),
-            confidence: confidence(&ranking.assessment),
-            timings: Some(stage_timings(timings)),
-            warnings: warnings(&query, Some((&ranking.scored, &ranking.assessment))),
-            kernels: kernels.into_iter().map(config_kernels).collect(),
-            ranking: ranking.order,
-            ranking_scores: ranking.ordered_scores,
-            predicted_seconds: ranking.predicted_seconds,
-            log_sd: ranking.log_sd,
-            ..RankConfigsResponse::default()
-        };
         // What is not sent does not count in the memory of the answer.
-        if request.include_scores {
-            answer.scores = ranking.scored.into_scores();
-        }
+        let mut answer = ranking_answer(&query, ranking, timings, request.include_scores);
+        answer.kernels = kernels.into_iter().map(config_kernels).collect();
         // A configuration of the ranking has a number and a score, and its deviation if it has one,
         // which counts like another.
         let values = answer.ranking.len() + answer.log_sd.len();

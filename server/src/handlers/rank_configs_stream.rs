@@ -7,7 +7,7 @@ use hlorank_graph::EncodedBatch;
 use hlorank_proto::{
     received::{RankConfigsStart, RankConfigsStreamRequest, rank_configs_stream_request::Part},
     v1::{
-        BatchScores, RankConfigsStarted, RankConfigsStreamResponse, StreamRanking,
+        BatchScores, RankConfigsResponse, RankConfigsStarted, RankConfigsStreamResponse,
         rank_configs_stream_response::Part as Answer,
     },
 };
@@ -16,7 +16,8 @@ use tonic::{Status, Streaming};
 use super::{
     CostModel,
     answer::{
-        adaptation_of, confidence, count, reuse_counts, selector, stage_timings, unit_of, warnings,
+        adaptation_of, count, ranking_answer, reuse_counts, selector, stage_timings, unit_of,
+        warnings,
     },
 };
 use crate::{
@@ -208,7 +209,7 @@ impl Batches {
         }
     }
 
-    async fn rank(self) -> Result<StreamRanking, ServiceError> {
+    async fn rank(self) -> Result<RankConfigsResponse, ServiceError> {
         let query = self.query;
         let hint = "send at least one before closing the stream";
         let scored = self.scored.ok_or(ServiceError::missing("batch", hint))?;
@@ -222,19 +223,7 @@ impl Batches {
             ..Timings::default()
         };
         query.record_ranked(&timings);
-        Ok(StreamRanking {
-            model: Some(selector(&query.model)),
-            graph_hash: query.found.graph.hash.0.to_vec().into(),
-            timings: Some(stage_timings(timings)),
-            reuse: Some(reuse_counts(ranking.scored.reuse())),
-            // The last answer repeats the warnings of the first, so that clients can read it alone.
-            warnings: warnings(&query, Some((&ranking.scored, &ranking.assessment))),
-            ranking: ranking.order,
-            ranking_scores: ranking.ordered_scores,
-            predicted_seconds: ranking.predicted_seconds,
-            log_sd: ranking.log_sd,
-            confidence: confidence(&ranking.assessment),
-        })
+        Ok(ranking_answer(&query, ranking, timings, false))
     }
 }
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from hlorank.answers.ranking import BatchScores
 from hlorank.checks.errors import AnswerError
-from hlorank.wire.messages import ModelSelector, RankConfigsResponse, StreamRanking
+from hlorank.wire.messages import ModelSelector, RankConfigsResponse
 from hlorank.wire.words import Task
 
 
@@ -30,8 +30,9 @@ class Asked:
     explain_top: int = 0
     """Maximum number of configurations whose kernels are returned."""
 
-    def check(self, answer: RankConfigsResponse | StreamRanking, scored: int) -> None:
-        """Checks that a ranking of ``scored`` configurations is possible. Raises AnswerError."""
+    def check(self, answer: RankConfigsResponse) -> None:
+        """Checks that a ranking is possible. Raises AnswerError."""
+        scored = answer.scored_configs
         is_partial = self.allow_partial and 0 < scored < self.configs
         if scored != self.configs and not is_partial:
             raise AnswerError(f"the server scored {scored} of {self.configs} configurations")
@@ -52,14 +53,14 @@ class Asked:
         # Python finds out in one pass that a list is sorted.
         if sorted(scores) != scores:
             raise AnswerError("the server's ranking is not sorted by score")
-        if self.with_scores and isinstance(answer, RankConfigsResponse):
+        if self.with_scores:
             every = np.array(answer.scores, np.float32)
             _check_scores(every, scored, self.task)
             if (every[best] != np.array(scores, np.float32)).any():
                 raise AnswerError("the server's ranking and its list of scores differ")
         check_model(answer.model, self.task)
 
-    def _check_lengths(self, answer: RankConfigsResponse | StreamRanking, scored: int) -> None:
+    def _check_lengths(self, answer: RankConfigsResponse, scored: int) -> None:
         found = len(answer.ranking)
         expected = min(self.top_k or scored, scored)
         if found != expected:
@@ -75,7 +76,7 @@ class Asked:
                 f"the server sent {times} predicted times and {deviations} deviations "
                 f"for {found} ranked configurations"
             )
-        kernels = len(answer.kernels) if isinstance(answer, RankConfigsResponse) else 0
+        kernels = len(answer.kernels)
         explained = min(self.explain_top, found)
         if kernels != explained:
             raise AnswerError(

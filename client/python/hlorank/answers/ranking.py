@@ -14,12 +14,7 @@ from hlorank.answers.models import ModelReference, Unit, answered_reference, uni
 from hlorank.answers.tables import table
 from hlorank.checks.errors import AnswerError
 from hlorank.wire import messages
-from hlorank.wire.messages import (
-    PutGraphResponse,
-    RankConfigsResponse,
-    RankConfigsStarted,
-    StreamRanking,
-)
+from hlorank.wire.messages import PutGraphResponse, RankConfigsResponse
 
 _STAYS = 1.02
 """By how much another configuration must be faster than a former pick. Picks then change in 2 % of
@@ -83,21 +78,15 @@ class Ranking:
 
     def __init__(
         self,
-        answer: RankConfigsResponse | StreamRanking,
-        started: RankConfigsResponse | RankConfigsStarted,
-        scored: int,
+        answer: RankConfigsResponse,
         scores: Sequence[float] | None = None,
         earlier: "Timings | None" = None,
     ):
-        """Takes a ranking, and the message that says what it rests on, which a stream sends first.
-
-        Adds ``earlier`` to its timings.
-        """
+        """Takes a ranking, and adds ``earlier`` to its timings."""
         self._answer = answer
-        self._started = started
         self._scores = scores
         self._earlier = earlier
-        self.scored = scored
+        self.scored = answer.scored_configs
         self.graph_hash = checked_graph_hash(answer.graph_hash)
 
     @cached_property
@@ -130,7 +119,7 @@ class Ranking:
     @cached_property
     def unit(self) -> Unit | None:
         """The unit of scores; None if they only order configurations."""
-        return unit_of(self._started.unit)
+        return unit_of(self._answer.unit)
 
     @cached_property
     def kernels(self) -> tuple[tuple[KernelTime, ...], ...]:
@@ -138,8 +127,6 @@ class Ranking:
 
         Equal kernels are listed as often as they run. If the score is infinite, there are none.
         """
-        if isinstance(self._answer, StreamRanking):
-            return ()
         return tuple(
             tuple(converted(KernelTime, each) for each in one.kernels)
             for one in self._answer.kernels
@@ -163,8 +150,8 @@ class Ranking:
     @cached_property
     def adaptation(self) -> Adaptation | None:
         """What the predictions rest on; None if no measurements were sent."""
-        is_sent = self._started.HasField("adaptation")
-        return converted(Adaptation, self._started.adaptation) if is_sent else None
+        is_sent = self._answer.HasField("adaptation")
+        return converted(Adaptation, self._answer.adaptation) if is_sent else None
 
     @cached_property
     def confidence(self) -> Confidence | None:

@@ -1,7 +1,7 @@
 //! An answer that violates the wire contract is an error that names the server, whatever is wrong with it.
 
 use hlorank_proto::v1::{
-    BatchScores, PutGraphResponse, RankConfigsStarted, ReuseCounts, StreamRanking,
+    BatchScores, PutGraphResponse, RankConfigsStarted, ReuseCounts,
     rank_configs_stream_response::Part,
 };
 use hlorank_tests::prelude::*;
@@ -210,30 +210,11 @@ fn scores(first_config: u32, scores: &[f32]) -> RankConfigsStreamResponse {
     }))
 }
 
-fn end(ranking: &[u32], configs: u64) -> RankConfigsStreamResponse {
-    let RankConfigsResponse {
-        model,
-        graph_hash,
-        ranking_scores,
-        ..
-    } = valid_ranking();
-    let reuse = Some(ReuseCounts {
-        configs,
-        ..ReuseCounts::default()
-    });
-    let (ranking, end) = (
-        ranking.to_vec(),
-        StreamRanking {
-            reuse,
-            ..StreamRanking::default()
-        },
-    );
-    message(Part::Ranking(StreamRanking {
-        ranking,
-        ranking_scores,
-        model,
-        graph_hash,
-        ..end
+fn end(ranking: &[u32], scored_configs: u32) -> RankConfigsStreamResponse {
+    message(Part::Ranking(RankConfigsResponse {
+        ranking: ranking.to_vec(),
+        scored_configs,
+        ..valid_ranking()
     }))
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use hlorank_proto::v1::{StreamRanking, rank_configs_stream_response::Part as Answer};
+use hlorank_proto::v1::{RankConfigsResponse, rank_configs_stream_response::Part as Answer};
 use hlorank_server::engine::rank;
 use hlorank_tests::prelude::*;
 
@@ -123,7 +123,7 @@ async fn every_form_may_come_in_one_stream() {
     }
 }
 
-fn ranking(answer: &Answer) -> &StreamRanking {
+fn ranking(answer: &Answer) -> &RankConfigsResponse {
     match answer {
         Answer::Ranking(ranking) => ranking,
         other => panic!("{other:?} is not a ranking"),

@@ -47,7 +47,6 @@ class AsyncRankStream(Connected):
         message_bytes: int,
     ):
         self._exchange = exchange
-        self._started = started
         self._task = task
         self._top_k = top_k
         self._message_bytes = message_bytes
@@ -106,8 +105,8 @@ class AsyncRankStream(Connected):
         while await self.scores() is not None:
             pass
         answer = (await next_part(self._exchange, "ranking")).ranking
-        Asked(self._scored, self._task, self._top_k).check(answer, answer.reuse.configs)
-        ranking = Ranking(answer, self._started, answer.reuse.configs, earlier=self._timings)
+        Asked(self._scored, self._task, self._top_k).check(answer)
+        ranking = Ranking(answer, earlier=self._timings)
         # Reads until the end of the stream, so that the call is not cancelled.
         await self._exchange.read()
         return ranking

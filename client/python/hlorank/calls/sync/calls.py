@@ -191,9 +191,9 @@ class Calls(Connected):
             return head.SerializeToString() + configurations.serialized
 
         answer = self._ask_about(graph, _RANK, request, self._deadline(timeout))
-        asked.check(answer, answer.scored_configs)
+        asked.check(answer)
         scores = answer.scores if asked.with_scores else None
-        ranking = Ranking(answer, answer, answer.scored_configs, scores)
+        ranking = Ranking(answer, scores)
         graph.learn(ranking.graph_hash)
         return ranking
 

@@ -730,15 +730,18 @@ class RankConfigsStreamResponse(_message.Message):
         """A batch was scored."""
 
     @_builtins.property
-    def ranking(self) -> Global___StreamRanking:
-        """The last message, after the client has closed its side of the stream."""
+    def ranking(self) -> Global___RankConfigsResponse:
+        """The last message, after the client has closed its side of the stream: the ranking over all batches, whose
+        configurations are numbered over the whole stream. Its timings are those since the last batch, and its `reuse` has sums
+        over the batches: configurations or rows that two batches share are counted in both. It has no `scores` and no `kernels`.
+        """
 
     def __init__(
         self,
         *,
         started: Global___RankConfigsStarted | None = ...,
         scores: Global___BatchScores | None = ...,
-        ranking: Global___StreamRanking | None = ...,
+        ranking: Global___RankConfigsResponse | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["part", b"part", "ranking", b"ranking", "scores", b"scores", "started", b"started"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -841,82 +844,6 @@ class BatchScores(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___BatchScores: _TypeAlias = BatchScores  # noqa: Y015
-
-@_typing.final
-class StreamRanking(_message.Message):
-    """The ranking over every batch of a stream."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    RANKING_FIELD_NUMBER: _builtins.int
-    RANKING_SCORES_FIELD_NUMBER: _builtins.int
-    MODEL_FIELD_NUMBER: _builtins.int
-    GRAPH_HASH_FIELD_NUMBER: _builtins.int
-    TIMINGS_FIELD_NUMBER: _builtins.int
-    REUSE_FIELD_NUMBER: _builtins.int
-    WARNINGS_FIELD_NUMBER: _builtins.int
-    PREDICTED_SECONDS_FIELD_NUMBER: _builtins.int
-    LOG_SD_FIELD_NUMBER: _builtins.int
-    CONFIDENCE_FIELD_NUMBER: _builtins.int
-    graph_hash: _builtins.bytes
-    """32 bytes; later calls may send this hash instead of the graph."""
-    @_builtins.property
-    def ranking(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Configuration numbers in the stream by ascending score, ties by number: the first top_k."""
-
-    @_builtins.property
-    def ranking_scores(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """The score of each configuration of `ranking`."""
-
-    @_builtins.property
-    def model(self) -> Global___ModelSelector:
-        """The model version that scored."""
-
-    @_builtins.property
-    def timings(self) -> Global___StageTimings:
-        """Wall time per stage since the last batch."""
-
-    @_builtins.property
-    def reuse(self) -> Global___ReuseCounts:
-        """Sums over the batches: configurations or rows that two batches share are counted in both."""
-
-    @_builtins.property
-    def warnings(self) -> _containers.RepeatedCompositeFieldContainer[_graph_pb2.Warning]:
-        """Unusual input that was accepted."""
-
-    @_builtins.property
-    def predicted_seconds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """The predicted run time of each configuration of `ranking`, in seconds, as in RankConfigsResponse."""
-
-    @_builtins.property
-    def log_sd(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """The standard deviation of the natural logarithm of each predicted time, as in RankConfigsResponse."""
-
-    @_builtins.property
-    def confidence(self) -> _adaptation_pb2.Confidence:
-        """How far the ranking can be trusted, as in RankConfigsResponse."""
-
-    def __init__(
-        self,
-        *,
-        ranking: _abc.Iterable[_builtins.int] | None = ...,
-        ranking_scores: _abc.Iterable[_builtins.float] | None = ...,
-        model: Global___ModelSelector | None = ...,
-        graph_hash: _builtins.bytes = ...,
-        timings: Global___StageTimings | None = ...,
-        reuse: Global___ReuseCounts | None = ...,
-        warnings: _abc.Iterable[_graph_pb2.Warning] | None = ...,
-        predicted_seconds: _abc.Iterable[_builtins.float] | None = ...,
-        log_sd: _abc.Iterable[_builtins.float] | None = ...,
-        confidence: _adaptation_pb2.Confidence | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "model", b"model", "reuse", b"reuse", "timings", b"timings"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "graph_hash", b"graph_hash", "log_sd", b"log_sd", "model", b"model", "predicted_seconds", b"predicted_seconds", "ranking", b"ranking", "ranking_scores", b"ranking_scores", "reuse", b"reuse", "timings", b"timings", "warnings", b"warnings"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___StreamRanking: _TypeAlias = StreamRanking  # noqa: Y015
 
 @_typing.final
 class StageTimings(_message.Message):
