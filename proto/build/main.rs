@@ -36,6 +36,18 @@ const OPTIONS: [&str; 2] = [methods::FILE, "google/protobuf/descriptor.proto"];
 /// The file of the service whose messages may be large.
 const LARGE: &str = "hlorank/v1/cost_model_service.proto";
 
+/// Messages that files hold as JSON, and the lists of each that are empty if a file does not have them.
+const JSON: [(&str, &[&str]); 5] = [
+    ("LayoutConfig", &["nodes"]),
+    ("NodeLayout", &["tensors"]),
+    ("TensorLayout", &["minor_to_major"]),
+    (
+        "TileConfig",
+        &["kernel_bounds", "output_bounds", "input_bounds"],
+    ),
+    ("FusionConfig", &["fused_nodes"]),
+];
+
 /// Message and name of each field that the server receives encoded, and decodes with limits.
 type EncodedFields = HashSet<(String, String)>;
 
@@ -53,11 +65,20 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // The graph crate needs messages alone, and builds without a transport.
     let grpc = env::var_os("CARGO_FEATURE_GRPC").is_some();
-    tonic_prost_build::configure()
+    let mut config = tonic_prost_build::configure()
         .build_client(grpc)
         .build_server(grpc)
-        .bytes(".")
-        .compile_fds(descriptors.clone())?;
+        .bytes(".");
+    for (name, lists) in JSON {
+        let path = format!(".{PACKAGE}.{name}");
+        config = config
+            .message_attribute(&path, "#[derive(serde::Serialize, serde::Deserialize)]")
+            .message_attribute(&path, "#[serde(deny_unknown_fields)]");
+        for list in lists {
+            config = config.field_attribute(format!("{path}.{list}"), "#[serde(default)]");
+        }
+    }
+    config.compile_fds(descriptors.clone())?;
     if grpc {
         let encoded = methods::encoded_fields(&pool);
         generate_received(descriptors, &encoded, &out.join("received"))?;

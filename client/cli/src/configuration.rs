@@ -1,4 +1,4 @@
-//! Configurations as JSON. A new kind is one form here, and one arm of each `match`.
+//! Configurations as JSON: those of most kinds are messages of the wire format. A new kind is one arm of each `match`.
 
 use std::path::Path;
 
@@ -24,51 +24,10 @@ pub(crate) const FILE_LIMITS: Limits = Limits {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum ConfigurationForm {
-    Layout(LayoutForm),
-    Tile(TileForm),
-    Fusion(FusionForm),
+    Layout(v1::LayoutConfig),
+    Tile(v1::TileConfig),
+    Fusion(v1::FusionConfig),
     FeatureSet(NodeFeatureForm),
-}
-
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct LayoutForm {
-    #[serde(default)]
-    nodes: Vec<NodeForm>,
-}
-
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct NodeForm {
-    node: u32,
-    #[serde(default)]
-    tensors: Vec<TensorForm>,
-}
-
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct TensorForm {
-    #[serde(default)]
-    minor_to_major: Vec<i32>,
-}
-
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-#[expect(clippy::struct_field_names, reason = "the keys of the wire format")]
-pub(crate) struct TileForm {
-    #[serde(default)]
-    kernel_bounds: Vec<i64>,
-    #[serde(default)]
-    output_bounds: Vec<i64>,
-    #[serde(default)]
-    input_bounds: Vec<i64>,
-}
-
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct FusionForm {
-    #[serde(default)]
-    fused_nodes: Vec<u32>,
 }
 
 /// The columns of every node.
@@ -114,23 +73,19 @@ impl Json<'_> {
     /// Converts the list, which is from this file, to configurations of a graph.
     pub(crate) fn read(self, path: &Path, graph: &Graph) -> Result<Configurations, CommandError> {
         // The task of the graph decides which form the JSON must have, so that an error names its
-        // keys. The forms become messages of the wire format, and are checked as the server checks them.
+        // keys. It is that of the messages of the wire format, which are checked as the server checks them.
         let slots = graph.configurable();
         let message = match graph.task() {
             Task::Layout => {
                 let configs = self.forms(path)?;
-                let configs = configs.into_iter().map(LayoutForm::message).collect();
                 Configs::LayoutConfigs(v1::LayoutConfigs { configs })
             }
             Task::Tile => {
                 let configs = self.forms(path)?;
-                let configs = configs.into_iter().map(TileForm::message).collect();
                 Configs::TileConfigs(v1::TileConfigs { configs })
             }
             Task::Fusion => {
-                let configs = self.forms(path)?.into_iter();
-                let message = |FusionForm { fused_nodes }| v1::FusionConfig { fused_nodes };
-                let configs = configs.map(message).collect();
+                let configs = self.forms(path)?;
                 Configs::FusionConfigs(v1::FusionConfigs { configs })
             }
             Task::FeatureSet => {
@@ -152,29 +107,6 @@ impl Json<'_> {
             }
             Self::Values(values) => serde_json::from_value(Value::Array(values))
                 .map_err(|error| CommandError::input(path.display(), error)),
-        }
-    }
-}
-
-impl LayoutForm {
-    fn message(self) -> v1::LayoutConfig {
-        let tensor = |TensorForm { minor_to_major }| v1::TensorLayout { minor_to_major };
-        let node = |NodeForm { node, tensors }| v1::NodeLayout {
-            node,
-            tensors: tensors.into_iter().map(tensor).collect(),
-        };
-        v1::LayoutConfig {
-            nodes: self.nodes.into_iter().map(node).collect(),
-        }
-    }
-}
-
-impl TileForm {
-    fn message(self) -> v1::TileConfig {
-        v1::TileConfig {
-            kernel_bounds: self.kernel_bounds,
-            output_bounds: self.output_bounds,
-            input_bounds: self.input_bounds,
         }
     }
 }
@@ -216,20 +148,20 @@ impl ConfigurationForm {
     pub(crate) fn new(configurations: &Configurations, slots: &[u32], config: usize) -> Self {
         match configurations {
             Configurations::Layout(batch) => {
-                let tensor = |minor_to_major| TensorForm { minor_to_major };
+                let tensor = |minor_to_major| v1::TensorLayout { minor_to_major };
                 let node = |(slot, &node): (usize, &u32)| {
                     let tensors = batch.entry(config, slot).tensors();
                     let tensors: Vec<_> = tensors.into_iter().map(tensor).collect();
                     // A node without tensors is left to the compiler, as a missing node is.
-                    (!tensors.is_empty()).then_some(NodeForm { node, tensors })
+                    (!tensors.is_empty()).then_some(v1::NodeLayout { node, tensors })
                 };
                 let nodes = slots.iter().enumerate().filter_map(node).collect();
-                Self::Layout(LayoutForm { nodes })
+                Self::Layout(v1::LayoutConfig { nodes })
             }
             Configurations::Tile(batch) => {
                 let tile = batch.get(config);
                 let tile = tile.view();
-                Self::Tile(TileForm {
+                Self::Tile(v1::TileConfig {
                     kernel_bounds: tile.kernel_bounds.to_vec(),
                     output_bounds: tile.output_bounds.to_vec(),
                     input_bounds: tile.input_bounds.to_vec(),
@@ -237,7 +169,7 @@ impl ConfigurationForm {
             }
             Configurations::Fusion(batch) => {
                 let fused_nodes = batch.fused_slots(config).map(|slot| slots[slot]).collect();
-                Self::Fusion(FusionForm { fused_nodes })
+                Self::Fusion(v1::FusionConfig { fused_nodes })
             }
             Configurations::FeatureSet(batch) => {
                 let values: Vec<f32> = batch.values(config).collect();
@@ -282,8 +214,7 @@ mod tests {
     #[test]
     fn a_layout_is_written_as_it_was_read() {
         let text = r#"[{"nodes":[{"node":2,"tensors":[{"minor_to_major":[1,0]}]}]},{}]"#;
-        let forms: Vec<LayoutForm> = serde_json::from_str(text).unwrap();
-        let configs = forms.into_iter().map(LayoutForm::message).collect();
+        let configs = serde_json::from_str(text).unwrap();
         let message = Configs::LayoutConfigs(v1::LayoutConfigs { configs });
         let batch = EncodedBatch::try_from(&message).unwrap();
         let batch = batch.read(Task::Layout, &[0, 2], &FILE_LIMITS).unwrap();
@@ -295,20 +226,21 @@ mod tests {
 
     #[test]
     fn missing_bounds_are_empty() {
-        let form: TileForm = serde_json::from_str(r#"{"output_bounds":[8,128]}"#).unwrap();
-        let message = form.message();
-        assert_eq!(message.output_bounds, [8, 128]);
-        assert!(message.kernel_bounds.is_empty() && message.input_bounds.is_empty());
+        let tile: v1::TileConfig = serde_json::from_str(r#"{"output_bounds":[8,128]}"#).unwrap();
+        assert_eq!(tile.output_bounds, [8, 128]);
+        assert!(tile.kernel_bounds.is_empty() && tile.input_bounds.is_empty());
     }
 
     #[test]
     fn an_unknown_key_is_named_with_its_position() {
-        let refused = refusal::<LayoutForm>("[\n{\"nodes\":[{\"node\":1,\"tensor\":[]}]}]");
+        let refused = refusal::<v1::LayoutConfig>("[\n{\"nodes\":[{\"node\":1,\"tensor\":[]}]}]");
         assert_eq!(
             refused,
             "configs.json: unknown field `tensor`, expected `node` or `tensors` at line 2 column 28"
         );
-        assert!(refusal::<TileForm>(r#"[{"bounds":[1]}]"#).contains("unknown field `bounds`"));
+        assert!(
+            refusal::<v1::TileConfig>(r#"[{"bounds":[1]}]"#).contains("unknown field `bounds`")
+        );
     }
 
     #[test]

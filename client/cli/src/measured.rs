@@ -65,11 +65,14 @@ struct MeasuredForm {
     repeats: Option<u32>,
 }
 
+/// Why a configuration has no run time.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum MeasuredFailure {
+pub(crate) enum MeasuredFailure {
     Compile,
     Crash,
+    /// Commands of `hlorank worker` print it as the options of other programs are written.
+    #[serde(alias = "wrong-result")]
     WrongResult,
     Timeout,
     Invalid,

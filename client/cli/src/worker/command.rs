@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use serde::Deserialize;
 use tokio::{task::spawn_blocking, time::timeout};
 
-use crate::error::CommandError;
+use crate::{error::CommandError, measured::MeasuredFailure};
 
 /// A command that runs, in a process group of its own.
 pub(super) struct MeasuringCommand {
@@ -36,7 +36,7 @@ struct Group {
 struct Printed {
     seconds: Option<f64>,
     repeats: Option<u32>,
-    failure: Option<String>,
+    failure: Option<MeasuredFailure>,
 }
 
 /// The variable with the configuration as JSON.
@@ -181,17 +181,8 @@ fn read_outcome(line: &str) -> Option<MeasuredOutcome> {
         },
         Err(_) => serde_json::from_str(line).ok()?,
     };
-    let failure = match printed.failure.as_deref() {
-        None => None,
-        Some("compile") => Some(MeasurementFailure::Compile),
-        Some("crash") => Some(MeasurementFailure::Crash),
-        Some("wrong-result") => Some(MeasurementFailure::WrongResult),
-        Some("timeout") => Some(MeasurementFailure::Timeout),
-        Some("invalid") => Some(MeasurementFailure::Invalid),
-        Some(_) => return None,
-    };
-    match (failure, printed.seconds) {
-        (Some(failure), None) => Some(MeasuredOutcome::Failed(failure)),
+    match (printed.failure, printed.seconds) {
+        (Some(failure), None) => Some(MeasuredOutcome::Failed(failure.into())),
         (None, Some(seconds)) if seconds > 0.0 && seconds.is_finite() => {
             Some(MeasuredOutcome::Time {
                 seconds,
