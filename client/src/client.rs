@@ -1,4 +1,4 @@
-use std::{num::NonZeroU64, slice, sync::Arc, time::Duration};
+use std::{slice, sync::Arc, time::Duration};
 
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{
@@ -10,9 +10,8 @@ use prost::Message;
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::{
-    Adapt, Address, ClientError, Connection, Deletion, GraphHandle, MeasurementsOf,
-    MeasurementsPage, ModelReference, RankRequest, RankStream, Ranking, ReportOutcome,
-    StreamRequest, SuggestRequest, Suggestions,
+    Adapt, Address, ClientError, Connection, GraphHandle, ModelReference, RankRequest, RankStream,
+    Ranking, ReportOutcome, StreamRequest, SuggestRequest, Suggestions,
     answer::{InvalidAnswer, graph_hash},
     calls::{Attempt, Calls},
     measurements::ReportDetails,
@@ -214,32 +213,13 @@ impl Client {
         graph: &GraphHandle,
         measurements: &Adapt,
     ) -> Result<ReportOutcome, ClientError> {
-        self.report_measurements_of("", &[], graph, measurements)
-            .await
-    }
-
-    /// Keeps measurements as [`report_measurements`](Self::report_measurements) does, under the name of who measured and with
-    /// the times of their reports: one of [`GraphMeasurements::reporters`](v1::GraphMeasurements::reporters) of another server,
-    /// and its [`reported_at`](v1::GraphMeasurements::reported_at), which is empty for now. If the server has tokens, the
-    /// client's needs the scope `admin`, too.
-    pub async fn report_measurements_of(
-        &self,
-        reporter: &str,
-        reported_at: &[u64],
-        graph: &GraphHandle,
-        measurements: &Adapt,
-    ) -> Result<ReportOutcome, ClientError> {
-        let details = ReportDetails {
-            reporter: reporter.to_owned(),
-            reported_at: reported_at.to_vec(),
-            ..ReportDetails::default()
-        };
+        let details = ReportDetails::default();
         self.report_measurements_with(&details, graph, measurements)
             .await
     }
 
-    /// Keeps measurements as [`report_measurements_of`](Self::report_measurements_of) does, with all that can be said about
-    /// them: the machine that measured, and the leases that end with the report.
+    /// Keeps measurements as [`report_measurements`](Self::report_measurements) does, with all that can be said about them:
+    /// who measured and when, the machine, and the leases that end with the report.
     pub async fn report_measurements_with(
         &self,
         details: &ReportDetails,
@@ -260,35 +240,18 @@ impl Client {
         self.about(graph, self.timeout, report).await
     }
 
-    /// Lists measurements that the server keeps, a page at a time. `after` is [`MeasurementsPage::next`] of the page before,
-    /// or empty. Each replica has its own: [`Client::connect_each`].
+    /// Lists measurements that the server keeps, a page at a time. Each replica has its own: [`Client::connect_each`].
     pub async fn list_measurements(
         &self,
-        of: MeasurementsOf<'_>,
-        after: &[u8],
-    ) -> Result<MeasurementsPage, ClientError> {
-        self.list_measurements_before(of, None, after).await
-    }
-
-    /// Lists as [`list_measurements`](Self::list_measurements) does, but only measurements that were reported before a time,
-    /// in seconds since 1970.
-    pub async fn list_measurements_before(
-        &self,
-        of: MeasurementsOf<'_>,
-        before: Option<NonZeroU64>,
-        after: &[u8],
-    ) -> Result<MeasurementsPage, ClientError> {
+        request: &v1::ListMeasurementsRequest,
+    ) -> Result<v1::ListMeasurementsResponse, ClientError> {
         let list = async |attempt: Attempt| {
-            let call = attempt.request(of.list(before, after));
+            let call = attempt.request(request.clone());
             attempt
                 .answer(attempt.replica.cost_model().list_measurements(call))
                 .await
         };
-        let answer = self.any_replica(list).await?.into_inner();
-        Ok(MeasurementsPage {
-            graphs: answer.graphs,
-            next: answer.next_page_token.to_vec(),
-        })
+        Ok(self.any_replica(list).await?.into_inner())
     }
 
     /// Returns a graph that the server keeps measurements of; nothing if it does not keep the graph itself. If the server has
@@ -312,18 +275,10 @@ impl Client {
 
     /// Deletes measurements that the server keeps, and returns how many there were. Each replica has its own:
     /// [`Client::connect_each`]. If the server has tokens, the client's needs the scope `admin`.
-    pub async fn delete(&self, deletion: Deletion<'_>) -> Result<u64, ClientError> {
-        self.delete_before(deletion, None).await
-    }
-
-    /// Deletes as [`delete`](Self::delete) does, but only measurements that were reported before a time, in seconds since
-    /// 1970.
-    pub async fn delete_before(
+    pub async fn delete_measurements(
         &self,
-        deletion: Deletion<'_>,
-        before: Option<NonZeroU64>,
+        request: &v1::DeleteMeasurementsRequest,
     ) -> Result<u64, ClientError> {
-        let request = deletion.message(before);
         let delete = async |attempt: Attempt| {
             let call = attempt.request(request.clone());
             attempt

@@ -67,7 +67,7 @@ pub use hlorank_graph::{
     TileBatch, TileConfiguration, quality,
 };
 pub use hlorank_proto::v1::{self, SuggestionReason, SuggestionSource};
-pub use measurements::{Deletion, MeasurementsOf, MeasurementsPage, ReportDetails, ReportOutcome};
+pub use measurements::{ReportDetails, ReportOutcome};
 pub use model::{ModelReference, ModelVersion, ParseModelReferenceError};
 pub use ranking::{RankedConfig, Ranking, Timings};
 pub use request::RankRequest;

@@ -55,9 +55,9 @@ pub use prometheus::{Prometheus, prometheus};
 pub use reach::Reach;
 pub use refusal::{assert_reason, bits, reason};
 pub use request::{
-    RankRequestBuilder, config_batch, graph_by_hash, graph_of, graph_of_module, graph_of_text,
-    kernel_graph, model_named, packed_tiles, rank_request, repeated_tiles, stream_batch,
-    stream_start, stream_start_with, with_headers,
+    RankRequestBuilder, config_batch, deletion, graph_by_hash, graph_of, graph_of_module,
+    graph_of_text, kernel_graph, model_named, packed_tiles, rank_request, repeated_tiles,
+    stream_batch, stream_start, stream_start_with, with_headers,
 };
 pub use scrape::{Sample, Scrape, ScrapedFamily, http_get};
 pub use server::{TestServer, store_flag};

@@ -15,8 +15,8 @@ pub use std::{
 
 pub use fastrand::Rng;
 pub use hlorank_client::{
-    Adapt, Client, ClientError, Connection, Deletion, GraphHandle, MeasuredOutcome, MeasurementsOf,
-    RankRequest, Ranking, StreamRequest, SuggestRequest,
+    Adapt, Client, ClientError, Connection, GraphHandle, MeasuredOutcome, RankRequest, Ranking,
+    StreamRequest, SuggestRequest,
 };
 pub use hlorank_graph::{
     Configurations, Digest, FEATURES, FeatureGraph, FusionBatch, GoldenCase, GraphError, GraphFile,
@@ -25,14 +25,14 @@ pub use hlorank_graph::{
 };
 pub use hlorank_proto::{
     v1::{
-        ConfigBatch, DeltaLayoutConfigs, GetModelRequest, Graph, GraphFeatures, LayoutConfig,
-        LayoutConfigs, LayoutTable, ListMeasurementsRequest, ListModelsRequest, MeasurementFailure,
-        ModelSelector, ModelState, NodeFeatureConfigs, NodeLayout, PackedLayoutConfigs,
-        PackedTileConfigs, PutGraphRequest, RankConfigsRequest, RankConfigsResponse,
-        RankConfigsStart, RankConfigsStreamRequest, RankConfigsStreamResponse, ReloadRequest,
-        ReportMeasurementsRequest, SuggestConfigsRequest, TensorLayout, TileConfig, TileConfigs,
-        config_batch::Configs, cost_model_service_client::CostModelServiceClient, graph::Source,
-        model_admin_service_client::ModelAdminServiceClient,
+        ConfigBatch, DeleteMeasurementsRequest, DeltaLayoutConfigs, GetModelRequest, Graph,
+        GraphFeatures, LayoutConfig, LayoutConfigs, LayoutTable, ListMeasurementsRequest,
+        ListModelsRequest, MeasurementFailure, ModelSelector, ModelState, NodeFeatureConfigs,
+        NodeLayout, PackedLayoutConfigs, PackedTileConfigs, PutGraphRequest, RankConfigsRequest,
+        RankConfigsResponse, RankConfigsStart, RankConfigsStreamRequest, RankConfigsStreamResponse,
+        ReloadRequest, ReportMeasurementsRequest, SuggestConfigsRequest, TensorLayout, TileConfig,
+        TileConfigs, config_batch::Configs, cost_model_service_client::CostModelServiceClient,
+        graph::Source, model_admin_service_client::ModelAdminServiceClient,
         model_service_client::ModelServiceClient,
     },
     xla::{HloComputationProto, HloInstructionProto, HloModuleProto},

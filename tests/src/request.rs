@@ -1,16 +1,26 @@
 //! Messages as they are on the wire, for requests that the client library would not send.
 
-use hlorank_graph::TileBatch;
+use hlorank_graph::{Digest, TileBatch};
 use hlorank_proto::v1::{
-    ConfigBatch, Graph, ModelSelector, PackedTileConfigs, RankConfigsRequest, RankConfigsStart,
-    RankConfigsStreamRequest, Task, config_batch::Configs, graph::Source,
-    rank_configs_stream_request::Part,
+    ConfigBatch, DeleteMeasurementsRequest, Graph, ModelSelector, PackedTileConfigs,
+    RankConfigsRequest, RankConfigsStart, RankConfigsStreamRequest, Task, config_batch::Configs,
+    graph::Source, rank_configs_stream_request::Part,
 };
 use prost::bytes::Bytes;
 use tonic::{
     Request,
     metadata::{AsciiMetadataKey, AsciiMetadataValue},
 };
+
+/// Returns a request to delete the measurements of a target, or those of one of its graphs.
+#[must_use]
+pub fn deletion(target: &str, graph: Option<Digest>) -> DeleteMeasurementsRequest {
+    DeleteMeasurementsRequest {
+        target: target.to_owned(),
+        graph_hash: graph.map_or_else(Bytes::new, |graph| graph.0.to_vec().into()),
+        ..DeleteMeasurementsRequest::default()
+    }
+}
 
 /// Returns a request for the whole ranking of some configurations, by the default model of their task and without
 /// scores. [`RankRequestBuilder`] changes it.

@@ -63,7 +63,7 @@ pub(crate) async fn judge() {
         .write();
         time(&client, &graphs[0], name).await;
         client
-            .delete(Deletion::Target("shuffled"))
+            .delete_measurements(&deletion("shuffled", None))
             .await
             .expect("a deletion");
     }
@@ -96,7 +96,7 @@ async fn findings(client: &Client, graphs: &[MeasuredGraph], target: &str) -> Fi
     let mut findings = Findings::default();
     for graph in graphs {
         client
-            .delete(Deletion::Graph(target, graph.graph.hash()))
+            .delete_measurements(&deletion(target, Some(graph.graph.hash())))
             .await
             .expect("a deletion");
         let model = rank(client, graph, None).await;
@@ -157,7 +157,7 @@ impl Findings {
 async fn time(client: &Client, graph: &MeasuredGraph, target: &str) {
     let handle = GraphHandle::from_measured(graph);
     client
-        .delete(Deletion::Graph(target, graph.graph.hash()))
+        .delete_measurements(&deletion(target, Some(graph.graph.hash())))
         .await
         .expect("a deletion");
     let plain = RankRequest::new(&handle, configurations(graph));

@@ -314,7 +314,10 @@ async fn two_servers_on_a_database_decide_once_for_each_release_of_a_compiler() 
         .await
         .unwrap_err();
     assert_eq!(reason(&late), Some("OVERTAKEN"), "{late}");
-    second.delete(Deletion::Target(TARGET)).await.unwrap();
+    second
+        .delete_measurements(&deletion(TARGET, None))
+        .await
+        .unwrap();
     let request = ListDecisionsRequest {
         page_size: 4,
         ..ListDecisionsRequest::default()

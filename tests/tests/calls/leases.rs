@@ -170,7 +170,9 @@ async fn start(folder: &Path) -> (TestServer, Client) {
 
 /// All measurements that a server keeps: how each failed, and its machine.
 async fn kept(client: &Client) -> Vec<(i32, String)> {
-    let page = client.list_measurements(MeasurementsOf::All, &[]).await;
+    let page = client
+        .list_measurements(&ListMeasurementsRequest::default())
+        .await;
     let graphs = page.unwrap().graphs.into_iter();
     graphs
         .flat_map(|graph| graph.failures.into_iter().zip(graph.machines))

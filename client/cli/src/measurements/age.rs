@@ -32,10 +32,10 @@ pub(crate) struct Age {
 }
 
 impl Age {
-    /// Returns the time before which the measurements were reported, in seconds since 1970; `None` if they are of any age.
-    pub(super) fn reported_before(&self) -> Result<Option<NonZeroU64>, CommandError> {
+    /// Returns the time before which the measurements were reported, in seconds since 1970; 0 if they are of any age.
+    pub(super) fn reported_before(&self) -> Result<u64, CommandError> {
         let Some(age) = self.older_than else {
-            return Ok(self.before);
+            return Ok(self.before.map_or(0, NonZeroU64::get));
         };
         let time = seconds_of(Timestamp::from(now() - age));
         let time = time.ok_or_else(|| {
@@ -44,7 +44,7 @@ impl Age {
                     .to_owned(),
             )
         });
-        time.map(Some)
+        time.map(NonZeroU64::get)
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
             before: None,
         };
         let today = seconds_of(Timestamp::from(now())).unwrap().get();
-        let before = age.reported_before().unwrap().unwrap().get();
+        let before = age.reported_before().unwrap();
         assert!((today - 7_776_001..=today - 7_775_000).contains(&before));
     }
 }

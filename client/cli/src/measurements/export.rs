@@ -4,14 +4,13 @@ use std::{
     collections::VecDeque,
     fmt::{self, Display, Formatter},
     fs, mem,
-    num::NonZeroU64,
     path::PathBuf,
 };
 
 use clap::Args;
 use hlorank_client::{
-    Client, ClientError, MeasurementsOf,
-    v1::{self, ExportedMeasurements, GraphMeasurements, graph::Source},
+    Client, ClientError,
+    v1::{self, ExportedMeasurements, GraphMeasurements, ListMeasurementsRequest, graph::Source},
 };
 use hlorank_graph::{
     ConfigurationError, Configurations, Digest, EncodedBatch, FeatureFile, FileError, Graph,
@@ -84,10 +83,9 @@ struct Key {
 struct ReplicaMeasurements {
     endpoint: String,
     client: Client,
-    before: Option<NonZeroU64>,
     page: VecDeque<GraphMeasurements>,
-    after: Vec<u8>,
-    is_last: bool,
+    /// Asks for the next page; `None` after the last.
+    next: Option<ListMeasurementsRequest>,
 }
 
 /// Why training reads no fusions of an export.
@@ -99,29 +97,27 @@ const MAX_FOLDER: usize = 40;
 
 impl Export {
     pub(super) async fn run(self, format: Format) -> Result<(), CommandError> {
-        let before = self.age.reported_before()?;
+        let request = of_target(&self.target, &self.age)?;
         let (mut replicas, mut report) = (Vec::new(), ExportReport::default());
         for (endpoint, connection) in self.server.connect_each().await? {
             match connection {
                 Ok(client) => replicas.push(ReplicaMeasurements {
                     endpoint,
                     client,
-                    before,
                     page: VecDeque::new(),
-                    after: Vec::new(),
-                    is_last: false,
+                    next: Some(request.clone()),
                 }),
                 Err(error) => report.failures.push(Failure::new(endpoint, error.into())),
             }
         }
         // Servers list by target and graph, and a graph may continue on the next page and at the next replica. One graph is written at
         // a time, so its measurements alone are in memory.
-        while let Some(key) = self.next_graph(&mut replicas, &mut report).await {
+        while let Some(key) = next_graph(&mut replicas, &mut report).await {
             let (mut parts, mut holders) = (Vec::new(), Vec::new());
             for replica in &mut replicas {
                 let held = parts.len();
                 // If a page cannot be had, the replica fails again at the next graph, and is reported then.
-                while let Ok(Some(next)) = replica.next_key(&self.target).await
+                while let Ok(Some(next)) = replica.next_key().await
                     && next == key
                 {
                     // Replicas that share a database list the same.
@@ -145,29 +141,6 @@ impl Export {
             format.print(&report)?;
         }
         Failure::check(report.failures, report.files.len())
-    }
-
-    /// Returns the next graph of all replicas, and leaves out those that have no more or fail.
-    async fn next_graph(
-        &self,
-        replicas: &mut Vec<ReplicaMeasurements>,
-        report: &mut ExportReport,
-    ) -> Option<Key> {
-        let mut first = None;
-        for mut replica in mem::take(replicas) {
-            match replica.next_key(&self.target).await {
-                Ok(None) => {}
-                Ok(next) => {
-                    first = first.into_iter().chain(next).min();
-                    replicas.push(replica);
-                }
-                Err(error) => {
-                    let failure = Failure::new(replica.endpoint, error.into());
-                    report.failures.push(failure);
-                }
-            }
-        }
-        first
     }
 
     /// Writes the file of all measurements of one graph on one target, of which there is at least one part.
@@ -222,18 +195,38 @@ impl Export {
     }
 }
 
+/// Returns the next graph of all replicas, and leaves out those that have no more or fail.
+async fn next_graph(
+    replicas: &mut Vec<ReplicaMeasurements>,
+    report: &mut ExportReport,
+) -> Option<Key> {
+    let mut first = None;
+    for mut replica in mem::take(replicas) {
+        match replica.next_key().await {
+            Ok(None) => {}
+            Ok(next) => {
+                first = first.into_iter().chain(next).min();
+                replicas.push(replica);
+            }
+            Err(error) => {
+                let failure = Failure::new(replica.endpoint, error.into());
+                report.failures.push(failure);
+            }
+        }
+    }
+    first
+}
+
 impl ReplicaMeasurements {
     /// Returns what the next measurements are of; nothing after the last.
-    async fn next_key(&mut self, target: &str) -> Result<Option<Key>, ClientError> {
-        while self.page.is_empty() && !self.is_last {
-            let of = of_target(target);
-            let listed = self
-                .client
-                .list_measurements_before(of, self.before, &self.after);
-            let page = listed.await?;
-            self.is_last = page.next.is_empty();
-            self.page = page.graphs.into();
-            self.after = page.next;
+    async fn next_key(&mut self) -> Result<Option<Key>, ClientError> {
+        while self.page.is_empty()
+            && let Some(request) = &mut self.next
+        {
+            let listed = self.client.list_measurements(request).await?;
+            self.page = listed.graphs.into();
+            request.page_token = listed.next_page_token;
+            self.next = self.next.take().filter(|next| !next.page_token.is_empty());
         }
         Ok(self.page.front().map(|part| Key {
             target: part.target.clone(),
@@ -292,12 +285,13 @@ fn trained(
     })
 }
 
-/// Returns which measurements `--target` selects, which is empty by default.
-pub(super) fn of_target(target: &str) -> MeasurementsOf<'_> {
-    match target {
-        "" => MeasurementsOf::All,
-        target => MeasurementsOf::Target(target),
-    }
+/// Asks for the first measurements that `--target`, which is empty by default, and an age select.
+pub(super) fn of_target(target: &str, age: &Age) -> Result<ListMeasurementsRequest, CommandError> {
+    Ok(ListMeasurementsRequest {
+        target: target.to_owned(),
+        reported_before: age.reported_before()?,
+        ..ListMeasurementsRequest::default()
+    })
 }
 
 /// Returns the graph of some measurements.

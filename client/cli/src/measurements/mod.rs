@@ -7,11 +7,13 @@ mod import;
 use std::{
     collections::BTreeMap,
     fmt::{self, Display, Formatter},
-    num::NonZeroU64,
 };
 
 use clap::{Args, Subcommand};
-use hlorank_client::{Client, Deletion};
+use hlorank_client::{
+    Client,
+    v1::{DeleteMeasurementsRequest, ListMeasurementsRequest},
+};
 use hlorank_graph::Digest;
 use serde::Serialize;
 
@@ -104,51 +106,47 @@ struct Counts {
 
 impl List {
     async fn run(self, format: Format) -> Result<(), CommandError> {
-        let before = self.age.reported_before()?;
-        let list = async |client: &Client| self.list(client, before).await;
+        let request = of_target(&self.target, &self.age)?;
+        let list = async |client: &Client| list(client, request.clone()).await;
         print_each(format, self.server.connect_each().await?, list).await
     }
+}
 
-    async fn list(
-        &self,
-        client: &Client,
-        before: Option<NonZeroU64>,
-    ) -> Result<ListReport, CommandError> {
-        let listed = of_target(&self.target);
-        let mut counts = BTreeMap::new();
-        let mut after = Vec::new();
-        loop {
-            let page = client
-                .list_measurements_before(listed, before, &after)
-                .await?;
-            for part in page.graphs {
-                let graph = graph_of(&part).to_string();
-                // A client without the scope for it gets no reporters.
-                let mut reporters = part.reporters.into_iter();
-                for (time, reported_at) in part.seconds.into_iter().zip(part.reported_at) {
-                    let key = Key {
-                        target: part.target.clone(),
-                        graph: graph.clone(),
-                        reporter: reporters.next().unwrap_or_default(),
-                    };
-                    let counts: &mut Counts = counts.entry(key).or_default();
-                    counts.measurements += 1;
-                    counts.failed += usize::from(time == 0.0);
-                    counts.last_reported_at = counts.last_reported_at.max(reported_at);
-                }
-            }
-            after = page.next;
-            if after.is_empty() {
-                break;
+/// Counts what a server keeps.
+async fn list(
+    client: &Client,
+    mut request: ListMeasurementsRequest,
+) -> Result<ListReport, CommandError> {
+    let mut counts = BTreeMap::new();
+    loop {
+        let page = client.list_measurements(&request).await?;
+        for part in page.graphs {
+            let graph = graph_of(&part).to_string();
+            // A client without the scope for it gets no reporters.
+            let mut reporters = part.reporters.into_iter();
+            for (time, reported_at) in part.seconds.into_iter().zip(part.reported_at) {
+                let key = Key {
+                    target: part.target.clone(),
+                    graph: graph.clone(),
+                    reporter: reporters.next().unwrap_or_default(),
+                };
+                let counts: &mut Counts = counts.entry(key).or_default();
+                counts.measurements += 1;
+                counts.failed += usize::from(time == 0.0);
+                counts.last_reported_at = counts.last_reported_at.max(reported_at);
             }
         }
-        let kept = counts
-            .into_iter()
-            .map(|(key, counts)| ReporterCounts { key, counts });
-        Ok(ListReport {
-            kept: kept.collect(),
-        })
+        request.page_token = page.next_page_token;
+        if request.page_token.is_empty() {
+            break;
+        }
     }
+    let kept = counts
+        .into_iter()
+        .map(|(key, counts)| ReporterCounts { key, counts });
+    Ok(ListReport {
+        kept: kept.collect(),
+    })
 }
 
 impl Display for ListReport {
@@ -209,19 +207,17 @@ struct DeleteReport {
 
 impl Delete {
     async fn run(self, format: Format) -> Result<(), CommandError> {
-        let before = self.age.reported_before()?;
-        // The arguments allow no other combinations: a graph needs a target and excludes a
-        // reporter, and one of target, reporter and time is required.
-        let target = self.target.as_deref().unwrap_or_default();
-        let deletion = match (self.graph, self.reporter.as_deref()) {
-            (Some(graph), _) => Deletion::Graph(target, graph),
-            (None, None) if target.is_empty() => Deletion::All,
-            (None, None) => Deletion::Target(target),
-            (None, Some(reporter)) if target.is_empty() => Deletion::Reporter(reporter),
-            (None, Some(reporter)) => Deletion::ReporterOnTarget(reporter, target),
+        let request = DeleteMeasurementsRequest {
+            target: self.target.unwrap_or_default(),
+            graph_hash: self
+                .graph
+                .map(|graph| graph.0.to_vec().into())
+                .unwrap_or_default(),
+            reporter: self.reporter.unwrap_or_default(),
+            reported_before: self.age.reported_before()?,
         };
         let delete = async |client: &Client| {
-            let deleted = client.delete_before(deletion, before).await?;
+            let deleted = client.delete_measurements(&request).await?;
             Ok(DeleteReport { deleted })
         };
         print_each(format, self.server.connect_each().await?, delete).await

@@ -132,7 +132,7 @@ async fn reported_measurements_adapt_as_sent_ones_do() {
     assert_eq!(stored.scores, direct.scores);
     let listed = subject
         .client
-        .list_measurements(MeasurementsOf::All, &[])
+        .list_measurements(&ListMeasurementsRequest::default())
         .await
         .unwrap();
     assert_eq!(

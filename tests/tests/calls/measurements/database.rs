@@ -1,7 +1,5 @@
 //! Servers share measurements in a PostgreSQL database, and rank without it while it is away.
 
-use std::num::NonZeroU64;
-
 use hlorank_tests::prelude::*;
 
 use super::*;
@@ -76,7 +74,7 @@ async fn two_servers_share_what_either_was_told() {
     }
     let mut lists = Vec::new();
     for client in [&first, &second, &of_file] {
-        let list = listed(client, MeasurementsOf::Target(TARGET)).await;
+        let list = listed(client, of_target()).await;
         // The file's server dates the same reports a moment later.
         let undated = list.into_iter().map(|graph| GraphMeasurements {
             reported_at: Vec::new(),
@@ -95,7 +93,10 @@ async fn two_servers_share_what_either_was_told() {
     }
     let all: usize = kernels.iter().map(|kernel| kernel.seconds.len()).sum();
     assert_eq!(
-        second.delete(Deletion::Target(TARGET)).await.unwrap(),
+        second
+            .delete_measurements(&deletion(TARGET, None))
+            .await
+            .unwrap(),
         all as u64
     );
     assert_eq!(
@@ -182,7 +183,7 @@ async fn a_database_draws_what_a_file_draws() {
             ("", &measured(&|_, seconds| seconds, own)),
         ] {
             client
-                .report_measurements_of(reporter, &[], &kernel.handle, adapt)
+                .report_measurements_with(&reported(reporter, &[]), &kernel.handle, adapt)
                 .await
                 .unwrap();
         }
@@ -203,7 +204,7 @@ async fn report_of(
     times: Vec<u64>,
 ) -> Result<hlorank_client::ReportOutcome, ClientError> {
     client
-        .report_measurements_of(reporter, &times, &kernel.handle, &adapt(kernel))
+        .report_measurements_with(&reported(reporter, &times), &kernel.handle, &adapt(kernel))
         .await
 }
 
@@ -224,26 +225,30 @@ async fn old_measurements_are_listed_and_expire_in_a_database_too() {
         .unwrap();
     let again = report_of(&client, &kernels[0], "ann", Vec::new()).await;
     assert_eq!(again.unwrap().known as usize, old.len());
-    let before = NonZeroU64::new(1_000_000_000);
-    let listed = client
-        .list_measurements_before(MeasurementsOf::All, before, &[])
-        .await
-        .unwrap();
+    let reported_before = 1_000_000_000;
+    let of_old = ListMeasurementsRequest {
+        reported_before,
+        ..ListMeasurementsRequest::default()
+    };
+    let listed = client.list_measurements(&of_old).await.unwrap();
     let times: Vec<u64> = listed
         .graphs
         .into_iter()
         .flat_map(|graph| graph.reported_at)
         .collect();
     assert_eq!(times, old, "the time of the first report stays");
-    let of_another = Deletion::Target("another board");
-    assert_eq!(client.delete_before(of_another, before).await.unwrap(), 0);
+    let of_another = DeleteMeasurementsRequest {
+        reported_before,
+        ..deletion("another board", None)
+    };
+    assert_eq!(client.delete_measurements(&of_another).await.unwrap(), 0);
     let (keeping, _) = start_with(&database, &["--keep-measurements-for=365d"]).await;
     let expired = old.len() as f64;
     keeping
         .until_metrics(|scrape| scrape.value("hlorank_measurements_deleted_total", &[]) == expired)
         .await;
     let left = client
-        .list_measurements(MeasurementsOf::All, &[])
+        .list_measurements(&ListMeasurementsRequest::default())
         .await
         .unwrap();
     let times = left.graphs.into_iter().flat_map(|graph| graph.reported_at);
@@ -288,10 +293,15 @@ async fn a_database_is_bounded_and_refused_in_another_format() {
             assert_eq!(reason(&refused), Some("MEASUREMENTS_FAILED"), "{refused}");
             says!(refused.to_string(), "format 7", "reads format 6");
         }
-        let refused = client.delete(Deletion::Target(TARGET)).await.unwrap_err();
+        let refused = client
+            .delete_measurements(&deletion(TARGET, None))
+            .await
+            .unwrap_err();
         assert_eq!(reason(&refused), Some("MEASUREMENTS_FAILED"), "{refused}");
         database.execute("UPDATE hlorank_store SET format = 6");
-        let kept = client.list_measurements(MeasurementsOf::All, &[]).await;
+        let kept = client
+            .list_measurements(&ListMeasurementsRequest::default())
+            .await;
         assert_eq!(
             kept.unwrap().graphs.len(),
             1,

@@ -140,13 +140,13 @@ async fn servers_that_exchange_their_measurements_answer_alike() {
         );
     }
     let page = third_client
-        .list_measurements(MeasurementsOf::All, &[])
+        .list_measurements(&ListMeasurementsRequest::default())
         .await
         .unwrap();
     assert_eq!(
         page,
         one_client
-            .list_measurements(MeasurementsOf::All, &[])
+            .list_measurements(&ListMeasurementsRequest::default())
             .await
             .unwrap()
     );
@@ -188,7 +188,7 @@ async fn an_export_while_clients_report_has_all_that_was_acknowledged_before() {
     until(before + 1).await;
     reporting.abort();
     hlorank(&other, &["import", path(&exported)]);
-    let kept = listed(&other_client, MeasurementsOf::All).await;
+    let kept = listed(&other_client, ListMeasurementsRequest::default()).await;
     let ids: BTreeSet<_> = kept.into_iter().flat_map(|graph| graph.ids).collect();
     for number in 1..=before {
         for tile in 0..tiles {
@@ -217,7 +217,7 @@ async fn measured_files_of_others_need_a_target() {
     assert!(reported["accepted"].as_u64().unwrap() > 10, "{reported}");
     assert!(
         !client
-            .list_measurements(MeasurementsOf::All, &[])
+            .list_measurements(&ListMeasurementsRequest::default())
             .await
             .unwrap()
             .graphs
@@ -268,7 +268,7 @@ async fn an_exchange_keeps_who_reported_unless_it_is_told_otherwise() {
     hlorank(&other, &["import", path(&exported)]);
     let all = async |client: &Client| {
         client
-            .list_measurements(MeasurementsOf::All, &[])
+            .list_measurements(&ListMeasurementsRequest::default())
             .await
             .unwrap()
     };

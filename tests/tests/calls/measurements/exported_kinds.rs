@@ -126,7 +126,8 @@ impl Measurable {
             .map(|day| 157_800_000 + day * 86_400)
             .take(chosen.len())
             .collect();
-        let answer = client.report_measurements_of(reporter, &times, &self.handle, &adapt);
+        let answer =
+            client.report_measurements_with(&reported(reporter, &times), &self.handle, &adapt);
         let answer = answer
             .await
             .unwrap_or_else(|error| panic!("{}: {error}", self.kind));
@@ -156,8 +157,11 @@ async fn every_kind_of_measurement_is_exported_and_imported_bit_for_bit() {
         assert_eq!(file["trainable"], !is_fusion, "{file}");
     }
     let imported = hlorank(&other, &["import", path(&exported)]);
-    let expected = listed(&one_client, MeasurementsOf::All).await;
-    assert_eq!(listed(&other_client, MeasurementsOf::All).await, expected);
+    let expected = listed(&one_client, ListMeasurementsRequest::default()).await;
+    assert_eq!(
+        listed(&other_client, ListMeasurementsRequest::default()).await,
+        expected
+    );
     let all: usize = expected.iter().map(|part| part.ids.len()).sum();
     assert_eq!(imported["accepted"].as_u64(), Some(all as u64));
     for measurable in &measurables {
@@ -214,6 +218,6 @@ async fn what_cannot_be_exported_or_imported_is_named_and_the_rest_goes_on() {
     let failures = report["failures"].as_array().unwrap();
     assert_eq!(failures.len(), 1);
     assert_eq!(failures[0]["subject"].as_str(), broken.to_str());
-    let kept = listed(&other_client, MeasurementsOf::All).await;
+    let kept = listed(&other_client, ListMeasurementsRequest::default()).await;
     assert_eq!(kept.len(), written.len() - 1);
 }

@@ -23,15 +23,19 @@ async fn what_was_reported_is_listed_until_it_is_deleted() {
                 .graph_hash,
         );
     }
-    let list = async |of: MeasurementsOf<'_>| listed(&client, of).await;
+    let list = async |of| listed(&client, of).await;
+    let of_graph = |hash: Digest| ListMeasurementsRequest {
+        graph_hash: hash.0.to_vec().into(),
+        ..of_target()
+    };
     let count = |all: &[GraphMeasurements]| all.iter().map(|each| each.ids.len()).sum::<usize>();
-    let all = list(MeasurementsOf::All).await;
-    assert_eq!(all, list(MeasurementsOf::Target(TARGET)).await);
+    let all = list(ListMeasurementsRequest::default()).await;
+    assert_eq!(all, list(of_target()).await);
     assert_eq!(count(&all), 12 * graphs.len());
     for (graph, &hash) in graphs.iter().zip(&hashes) {
-        let of_graph = list(MeasurementsOf::Graph(TARGET, hash)).await;
-        let [kept] = &of_graph[..] else {
-            panic!("{of_graph:?}")
+        let listed = list(of_graph(hash)).await;
+        let [kept] = &listed[..] else {
+            panic!("{listed:?}")
         };
         assert_eq!(
             (kept.target.as_str(), &kept.graph_hash[..]),
@@ -68,21 +72,20 @@ async fn what_was_reported_is_listed_until_it_is_deleted() {
     }
     assert_eq!(
         client
-            .delete(Deletion::Graph(TARGET, hashes[0]))
+            .delete_measurements(&deletion(TARGET, Some(hashes[0])))
             .await
             .unwrap(),
         12
     );
-    assert!(
-        list(MeasurementsOf::Graph(TARGET, hashes[0]))
-            .await
-            .is_empty()
-    );
+    assert!(list(of_graph(hashes[0])).await.is_empty());
     assert_eq!(
-        client.delete(Deletion::Target(TARGET)).await.unwrap(),
+        client
+            .delete_measurements(&deletion(TARGET, None))
+            .await
+            .unwrap(),
         12 * (graphs.len() as u64 - 1)
     );
-    assert!(list(MeasurementsOf::All).await.is_empty());
+    assert!(list(ListMeasurementsRequest::default()).await.is_empty());
 }
 
 #[tokio::test]

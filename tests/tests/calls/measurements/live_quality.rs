@@ -79,7 +79,10 @@ async fn live_quality_is_that_of_the_rankings_and_outlives_a_restart() {
         quality,
         "no call sent the graphs again"
     );
-    client.delete(Deletion::Target(TARGET)).await.unwrap();
+    client
+        .delete_measurements(&deletion(TARGET, None))
+        .await
+        .unwrap();
     quality_of(&client, None, 0).await;
     while server
         .scrape()

@@ -14,7 +14,7 @@ mod searches;
 mod secured_database;
 mod stored;
 
-use hlorank_client::quality::PairCounts;
+use hlorank_client::{ReportDetails, quality::PairCounts};
 use hlorank_proto::v1::GraphMeasurements;
 use hlorank_tests::prelude::*;
 
@@ -38,15 +38,32 @@ fn all_bits(ranking: &Ranking) -> Vec<u32> {
 }
 
 /// All pages of the measurements that a server keeps.
-async fn listed(client: &Client, of: MeasurementsOf<'_>) -> Vec<GraphMeasurements> {
-    let (mut all, mut after) = (Vec::new(), Vec::new());
+async fn listed(client: &Client, mut of: ListMeasurementsRequest) -> Vec<GraphMeasurements> {
+    let mut all = Vec::new();
     loop {
-        let page = client.list_measurements(of, &after).await.unwrap();
+        let page = client.list_measurements(&of).await.unwrap();
         all.extend(page.graphs);
-        after = page.next;
-        if after.is_empty() {
+        of.page_token = page.next_page_token;
+        if of.page_token.is_empty() {
             return all;
         }
+    }
+}
+
+/// The measurements of a target.
+fn of_target() -> ListMeasurementsRequest {
+    ListMeasurementsRequest {
+        target: TARGET.to_owned(),
+        ..ListMeasurementsRequest::default()
+    }
+}
+
+/// Who measured, and when.
+fn reported(reporter: &str, reported_at: &[u64]) -> ReportDetails {
+    ReportDetails {
+        reporter: reporter.to_owned(),
+        reported_at: reported_at.to_vec(),
+        ..ReportDetails::default()
     }
 }
 

@@ -46,7 +46,7 @@ async fn nothing_of_a_refused_report_is_kept() {
         .unwrap_err();
     assert_eq!(reason(&status), "MEASUREMENT_CHANGED");
     let kept = client
-        .list_measurements(MeasurementsOf::All, &[])
+        .list_measurements(&ListMeasurementsRequest::default())
         .await
         .unwrap();
     let ids = kept.graphs.iter().map(|each| each.ids.len());
@@ -111,6 +111,12 @@ async fn a_full_store_refuses_with_its_limit_until_something_is_deleted() {
         2.0 * (number - 1.0)
     );
     assert!(scrape.value("hlorank_measurements_bytes", &[]) <= 4000.0);
-    assert!(client.delete(Deletion::Target(TARGET)).await.unwrap() > 0);
+    assert!(
+        client
+            .delete_measurements(&deletion(TARGET, None))
+            .await
+            .unwrap()
+            > 0
+    );
     calls.report_measurements(report(hash)).await.unwrap();
 }

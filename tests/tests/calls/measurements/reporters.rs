@@ -95,7 +95,7 @@ impl List {
     ) {
         let adapt = self.adapt(chosen, seconds);
         client
-            .report_measurements_of(reporter, &[], &self.handle, &adapt)
+            .report_measurements_with(&reported(reporter, &[]), &self.handle, &adapt)
             .await
             .unwrap();
     }
@@ -150,10 +150,18 @@ fn odds(list: &List) -> Vec<usize> {
     (1..list.seconds.len()).step_by(2).collect()
 }
 
+/// Deletes the measurements of a reporter on a target, or on all.
+fn of_reporter(reporter: &str, target: &str) -> DeleteMeasurementsRequest {
+    DeleteMeasurementsRequest {
+        reporter: reporter.to_owned(),
+        ..deletion(target, None)
+    }
+}
+
 /// The reporters of all measurements of an answer to `ListMeasurements`.
 async fn reporters(client: &Client) -> Vec<String> {
     let page = client
-        .list_measurements(MeasurementsOf::All, &[])
+        .list_measurements(&ListMeasurementsRequest::default())
         .await
         .unwrap();
     let mut all: Vec<String> = page
@@ -217,32 +225,35 @@ async fn nobody_reports_under_the_name_of_another_without_the_scope() {
     let list = &List::all(10)[0];
     let adapt = list.adapt(&evens(list), same);
     let refused = ann
-        .report_measurements_of("bob", &[], &list.handle, &adapt)
+        .report_measurements_with(&reported("bob", &[]), &list.handle, &adapt)
         .await
         .unwrap_err();
     assert_reason(&refused, "SCOPE_MISSING");
     let times = vec![1_000_000; evens(list).len()];
     let refused = ann
-        .report_measurements_of("ann", &times, &list.handle, &adapt)
+        .report_measurements_with(&reported("ann", &times), &list.handle, &adapt)
         .await
         .unwrap_err();
     assert_reason(&refused, "SCOPE_MISSING");
     let own = ann
-        .report_measurements_of("ann", &[], &list.handle, &adapt)
+        .report_measurements_with(&reported("ann", &[]), &list.handle, &adapt)
         .await
         .unwrap();
     assert_eq!(own.accepted as usize, evens(list).len(), "its own name");
     let known = operator
-        .report_measurements_of("ann", &[], &list.handle, &adapt)
+        .report_measurements_with(&reported("ann", &[]), &list.handle, &adapt)
         .await
         .unwrap();
     assert_eq!((known.accepted, known.known), (0, own.accepted));
     let too_long = operator
-        .report_measurements_of(&"n".repeat(257), &[], &list.handle, &adapt)
+        .report_measurements_with(&reported(&"n".repeat(257), &[]), &list.handle, &adapt)
         .await
         .unwrap_err();
     assert_reason(&too_long, "FIELD_INVALID");
-    let refused = ann.delete(Deletion::Reporter("bob")).await.unwrap_err();
+    let refused = ann
+        .delete_measurements(&of_reporter("bob", ""))
+        .await
+        .unwrap_err();
     assert_reason(&refused, "SCOPE_MISSING");
 }
 
@@ -293,13 +304,16 @@ async fn what_a_reporter_measured_can_be_deleted() {
     }
     assert_eq!(
         client
-            .delete(Deletion::ReporterOnTarget("eve", "another board"))
+            .delete_measurements(&of_reporter("eve", "another board"))
             .await
             .unwrap(),
         0
     );
     assert_eq!(
-        client.delete(Deletion::Reporter("eve")).await.unwrap(),
+        client
+            .delete_measurements(&of_reporter("eve", ""))
+            .await
+            .unwrap(),
         of_eve as u64
     );
     for (list, expected) in lists.iter().zip(expected) {
@@ -515,6 +529,9 @@ async fn a_client_that_fills_its_share_leaves_room_for_others() {
     assert!(refusal.retry_after().is_none(), "it stays full");
     let (of_bob, _) = fill(&bob).await;
     assert!(of_ann > of_bob && of_bob > 0, "{of_ann} and {of_bob}");
-    operator.delete(Deletion::Reporter("ann")).await.unwrap();
+    operator
+        .delete_measurements(&of_reporter("ann", ""))
+        .await
+        .unwrap();
     assert!(fill(&bob).await.0 > 0, "there is room again");
 }

@@ -45,7 +45,9 @@ async fn until(is_so: impl Fn() -> bool) {
 /// How each measurement that a server keeps failed.
 async fn kept(server: &TestServer) -> Vec<i32> {
     let client = server.client().await;
-    let page = client.list_measurements(MeasurementsOf::All, &[]).await;
+    let page = client
+        .list_measurements(&ListMeasurementsRequest::default())
+        .await;
     let graphs = page.unwrap().graphs.into_iter();
     graphs.flat_map(|graph| graph.failures).collect()
 }
@@ -208,7 +210,9 @@ async fn two_workers_measure_a_space_that_nobody_can_list() {
         assert!(first * second <= 256, "{line}");
     }
     let client = server.client().await;
-    let page = client.list_measurements(MeasurementsOf::All, &[]).await;
+    let page = client
+        .list_measurements(&ListMeasurementsRequest::default())
+        .await;
     let graphs = page.unwrap().graphs;
     let times: usize = graphs.iter().map(|graph| graph.seconds.len()).sum();
     assert_eq!(times, 6);
