@@ -3,23 +3,28 @@ use std::sync::Arc;
 use hlorank_graph::Digest;
 use quick_cache::{Weighter, sync::Cache};
 
-use super::{AdaptedModel, Measurements, Prior, StudiedTargets};
+use super::{
+    AdaptedModel, Measurements, Prior, Refusal, RelatedBasis, RelatedList, RelatedModel, SourceKind,
+};
 use crate::metrics::CacheSizes;
 
 /// What was learned from sets of measurements, so that the calls of a search learn once.
 pub(crate) struct LessonCache {
     /// Of sets of measurements. That a set teaches nothing is remembered, too.
     adapted: Cache<Digest, Option<Arc<AdaptedModel>>, WeightInBytes>,
-    /// Of sets of other targets.
-    studied: Cache<Digest, Arc<StudiedTargets>, WeightInBytes>,
+    /// Of related lists.
+    related: Cache<Digest, TaughtByLists, WeightInBytes>,
 }
+
+/// What related lists taught; only why not, if they say nothing.
+pub(crate) type TaughtByLists = Result<Arc<RelatedModel>, Vec<RelatedBasis>>;
 
 /// Maximum number of bytes of each.
 const BYTES: u64 = 64 << 20;
 
 /// Expected numbers of entries.
 const ADAPTED: usize = 1_024;
-const STUDIED: usize = 64;
+const RELATED: usize = 64;
 
 /// Bytes of an entry beside what was learned.
 const ENTRY_BYTES: usize = 256;
@@ -33,9 +38,9 @@ impl Weighter<Digest, Option<Arc<AdaptedModel>>> for WeightInBytes {
     }
 }
 
-impl Weighter<Digest, Arc<StudiedTargets>> for WeightInBytes {
-    fn weight(&self, _: &Digest, studied: &Arc<StudiedTargets>) -> u64 {
-        (ENTRY_BYTES + studied.bytes()) as u64
+impl Weighter<Digest, TaughtByLists> for WeightInBytes {
+    fn weight(&self, _: &Digest, taught: &TaughtByLists) -> u64 {
+        (ENTRY_BYTES + taught.as_ref().map_or(0, |model| model.bytes())) as u64
     }
 }
 
@@ -43,7 +48,7 @@ impl Default for LessonCache {
     fn default() -> Self {
         Self {
             adapted: Cache::with_weighter(ADAPTED, BYTES, WeightInBytes),
-            studied: Cache::with_weighter(STUDIED, BYTES, WeightInBytes),
+            related: Cache::with_weighter(RELATED, BYTES, WeightInBytes),
         }
     }
 }
@@ -51,11 +56,11 @@ impl Default for LessonCache {
 impl LessonCache {
     /// Sets the gauges to the current state.
     pub(crate) fn sample(&self, sizes: &CacheSizes) {
-        let (adapted, studied) = (&self.adapted, &self.studied);
+        let (adapted, related) = (&self.adapted, &self.related);
         sizes.learned.set(adapted.weight(), adapted.capacity());
         sizes
             .other_targets
-            .set(studied.weight(), studied.capacity());
+            .set(related.weight(), related.capacity());
     }
 
     /// Learns from measurements, unless that was done before.
@@ -75,17 +80,46 @@ impl LessonCache {
         adapted
     }
 
-    /// Compares the measurements of other targets, unless that was done before.
-    pub(crate) fn study(&self, prior: Prior, targets: &[Measurements]) -> Arc<StudiedTargets> {
-        let digests: Vec<Digest> = targets.iter().map(|target| digest(prior, target)).collect();
-        let parts = digests.iter().map(|digest| &digest.0[..]);
-        let digest = Digest::of_parts("hlorank 2026 measurements of other targets", parts);
-        if let Some(studied) = self.studied.get(&digest) {
-            return studied;
+    /// Returns what related lists say that the graph's own measurements do not contradict, and what became of each source.
+    pub(crate) fn relate(
+        &self,
+        kind: SourceKind,
+        prior: Prior,
+        mut lists: Vec<RelatedList>,
+        own: &Measurements,
+    ) -> (Option<Arc<RelatedModel>>, Vec<RelatedBasis>) {
+        let model = match self.taught(kind, prior, &lists) {
+            Ok(model) => model,
+            Err(bases) => return (None, bases),
+        };
+        let bases = model.bases(own);
+        let is_contradicted = |basis: &RelatedBasis| basis.refusal == Some(Refusal::Contradicted);
+        if !bases.iter().any(is_contradicted) {
+            return (Some(model), bases);
         }
-        let studied = Arc::new(StudiedTargets::new(prior, targets));
-        self.studied.insert(digest, Arc::clone(&studied));
-        studied
+        lists.retain(|list| bases[list.source(kind)].refusal.is_none());
+        (self.taught(kind, prior, &lists).ok(), bases)
+    }
+
+    /// Learns from related lists, unless that was done before.
+    fn taught(&self, kind: SourceKind, prior: Prior, lists: &[RelatedList]) -> TaughtByLists {
+        // The lists of a kind that are learned by call have no features.
+        let digests = lists.iter().map(|list| {
+            let source = [
+                kind as u8,
+                u8::try_from(list.source(kind)).unwrap_or(u8::MAX),
+            ];
+            [&digest(prior, &list.measurements).0[..], &source[..]].concat()
+        });
+        let digests: Vec<Vec<u8>> = digests.collect();
+        let parts = digests.iter().map(Vec::as_slice);
+        let digest = Digest::of_parts("hlorank 2026 related lists", parts);
+        if let Some(taught) = self.related.get(&digest) {
+            return taught;
+        }
+        let taught = RelatedModel::new(kind, prior, lists.to_vec()).map(Arc::new);
+        self.related.insert(digest, taught.clone());
+        taught
     }
 }
 

@@ -5,9 +5,8 @@
 //! the score, the order of dimensions of every tensor (layouts), and the coordinates of a tile or a feature set, in units that
 //! `lengths` learns. `fit` finds the variances that make the measurements likely, with Student-t noise, so that an outlier has
 //! little influence; `covariance` solves for them, in time with the cube of the number of measurements or of properties, whichever
-//! is smaller. What `related` lists say takes the place of scores: other kernels by linear regression, the same graph on other targets
-//! and other `instances` of a set by boosted `trees`. `suggest` chooses what to measure by expected improvement (`joint`), and the
-//! posterior says how far a ranking can be trusted (`confidence`).
+//! is smaller. What `related` lists say takes the place of scores, by boosted `trees`. `suggest` chooses what to measure by expected
+//! improvement (`joint`), and the posterior says how far a ranking can be trusted (`confidence`).
 //!
 //! Everything here is a pure function of the set of measurements: measurements are sorted, sums have a fixed order, and every step is
 //! taken a fixed number of times. Wire messages and the engine are unknown here.
@@ -18,7 +17,6 @@ mod confidence;
 mod covariance;
 mod effects;
 mod fit;
-mod instances;
 mod joint;
 mod kernel;
 mod lengths;
@@ -27,18 +25,18 @@ mod measurements;
 mod model;
 mod point;
 mod related;
-mod related_basis;
 mod suggest;
 mod trees;
 
 pub(crate) use crate::model::Prior;
-pub(crate) use cache::LessonCache;
+pub(crate) use cache::{LessonCache, TaughtByLists};
 pub(crate) use confidence::PredictedList;
 pub(crate) use effects::{LayoutMeans, LayoutRows};
-pub(crate) use instances::{InstanceModel, MeasuredInstance, Slowdown};
 pub(crate) use measurements::{Measurement, Measurements};
 pub(crate) use model::{AdaptedModel, Basis, MAX_SIZE};
 pub(crate) use point::Point;
-pub(crate) use related::{Expectation, SourceKind, StudiedTargets};
-pub(crate) use related_basis::{Refusal, RelatedBasis};
+pub(crate) use related::{
+    Expectation, MAX_PARAMETERS, Refusal, RelatedBasis, RelatedList, RelatedModel, Slowdown,
+    SourceKind,
+};
 pub(crate) use suggest::{Candidates, Reason, Suggestion, SuggestionRequest};

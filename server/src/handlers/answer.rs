@@ -161,7 +161,7 @@ pub(super) fn adaptation_of(query: &Query) -> Option<v1::Adaptation> {
         adaptation
             .expectation
             .as_ref()
-            .map(|expectation| match expectation.kind() {
+            .map(|expectation| match expectation.model.kind {
                 SourceKind::Instances => v1::Evidence::OtherInstances,
                 SourceKind::Kernels => v1::Evidence::OtherKernels,
                 SourceKind::Targets => v1::Evidence::OtherTargets,

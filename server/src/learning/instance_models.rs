@@ -1,5 +1,5 @@
 //! What sets of instances taught. Trees of many instances take seconds to learn, so that a set of them is learned in the background: the
-//! first call waits for it, later ones are answered from the last model.
+//! first calls wait for it, as long as they may, and later ones are answered from the last model.
 
 use std::{
     convert::Infallible,
@@ -13,12 +13,10 @@ use std::{
 use arc_swap::ArcSwapOption;
 use hlorank_graph::Digest;
 use quick_cache::sync::Cache;
+use tokio::time::timeout;
 
 use crate::{
-    adaptation::{InstanceModel, RelatedBasis},
-    call::CallError,
-    compute::WorkerFailed,
-    metrics::CacheSizes,
+    adaptation::TaughtByLists, call::CallError, compute::WorkerFailed, metrics::CacheSizes,
     store::MeasurementStore,
 };
 
@@ -35,7 +33,7 @@ pub(super) struct KnownSet {
 }
 
 pub(super) struct LearnedSet {
-    pub(super) model: Result<Arc<InstanceModel>, RelatedBasis>,
+    pub(super) taught: TaughtByLists,
     /// Number of changes of the store before it was read.
     pub(super) changes: u64,
     pub(super) finished: Instant,
@@ -48,6 +46,11 @@ const MODEL_BYTES: u64 = 1 << 20;
 
 /// A set that changes all the time is learned again after this many times as long as it took.
 const REST: u32 = 10;
+
+/// Share of the time left until its deadline, as a divisor, that a call waits for a set that was never learned, and how long it waits
+/// without a deadline.
+const SHARE_OF_WAIT: u32 = 2;
+const WAIT: Duration = Duration::from_secs(2);
 
 impl InstanceModels {
     /// Sets the gauge to the current state.
@@ -75,27 +78,28 @@ impl KnownSet {
     /// Bytes of its model.
     fn bytes(&self) -> usize {
         let learned = self.learned.load();
-        let model = learned
-            .as_ref()
-            .and_then(|learned| learned.model.as_ref().ok());
-        model.map_or(0, |model| model.bytes())
+        let taught = learned.as_ref().map(|learned| &learned.taught);
+        taught.map_or(0, |taught| taught.as_ref().map_or(0, |model| model.bytes()))
     }
 
-    /// Returns what the set taught: what it taught last, if it was learned before. `learn` reads and learns it.
+    /// Whether the model of a set need not be learned again.
+    fn is_current(learned: &LearnedSet, store: &MeasurementStore) -> bool {
+        learned.changes == store.changes() || learned.finished.elapsed() < learned.took * REST
+    }
+
+    /// Returns what the set taught: what it taught last, if it was learned before. `learn` reads and learns it, for which a call with this
+    /// much time left waits; nothing if it takes longer.
     pub(super) async fn given(
         self: &Arc<Self>,
         store: Arc<MeasurementStore>,
         learn: impl Future<Output = Result<LearnedSet, CallError>> + Send + 'static,
-    ) -> Result<Arc<LearnedSet>, CallError> {
-        let changes = store.changes();
+        left: Option<Duration>,
+    ) -> Result<Option<Arc<LearnedSet>>, CallError> {
         let learned = self.learned.load_full();
-        let is_current = |learned: &LearnedSet| {
-            learned.changes == changes || learned.finished.elapsed() < learned.took * REST
-        };
         if let Some(learned) = &learned
-            && (is_current(learned) || self.is_waiting.swap(true, Ordering::Relaxed))
+            && (Self::is_current(learned, &store) || self.is_waiting.swap(true, Ordering::Relaxed))
         {
-            return Ok(Arc::clone(learned));
+            return Ok(Some(Arc::clone(learned)));
         }
         // A call that ends early does not end the work, which the next one would begin again.
         let known = Arc::clone(self);
@@ -103,16 +107,20 @@ impl KnownSet {
             let _one = known.learning.lock().await;
             known.is_waiting.store(false, Ordering::Relaxed);
             let last = known.learned.load_full();
-            if let Some(last) = last.filter(|last| last.changes == store.changes()) {
+            if let Some(last) = last.filter(|last| Self::is_current(last, &store)) {
                 return Ok(last);
             }
             let learned = Arc::new(learn.await?);
             known.learned.store(Some(Arc::clone(&learned)));
             Ok(learned)
         });
-        match learned {
-            Some(learned) => Ok(learned),
-            None => learning.await.unwrap_or(Err(WorkerFailed.into())),
+        if learned.is_some() {
+            return Ok(learned);
+        }
+        let wait = left.map_or(WAIT, |left| left / SHARE_OF_WAIT);
+        match timeout(wait, learning).await {
+            Ok(learned) => learned.unwrap_or(Err(WorkerFailed.into())).map(Some),
+            Err(_) => Ok(None),
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::{fmt::Display, sync::Arc};
 
-use hlorank_graph::{Configurations, SegmentedGraph};
+use hlorank_graph::{Configurations, FeatureGraph, SegmentedGraph, Task};
 
 use super::{
     Lesson,
@@ -109,26 +109,34 @@ impl Learning {
         let stored = stored.unwrap_or_default();
         let warnings = &mut lesson.warnings;
         let measured = self.join(learner, sent, stored, warnings).await?;
-        // Other instances bring the graph itself on other targets with them.
-        if is_stored {
+        let features = learner.graph.whole.feature_graph();
+        let features = features.map(FeatureGraph::instance_features);
+        if is_stored && let Some(features) = features.filter(|features| !features.is_empty()) {
             let others = wanted.others.clone();
-            let instances = self.instances(learner, &source, others).await;
-            let instances = lesson.unless_failed(instances).flatten();
-            related.lists = instances.map(|lists| (SourceKind::Instances, lists));
+            let taught = self.instances(learner, &source, others).await;
+            let taught = lesson.unless_failed(taught);
+            if let Some(None) = taught {
+                lesson.warnings.push(being_learned());
+            }
+            related.features = Arc::new(features.clone());
+            related.instances = taught.flatten();
         }
-        if related.lists.is_none() {
-            let targets = self.other_targets(learner, &source, wanted.others).await;
-            related.targets = lesson.unless_failed(targets).flatten();
+        // Other instances bring the graph itself on other targets with them.
+        if related.instances.is_none() {
+            if is_stored && learner.graph.task == Task::Tile {
+                let named = OtherTargets::Named(Vec::new());
+                let kernels = self.read_lists(SourceKind::Kernels, learner, &source, named);
+                let kernels = lesson.unless_failed(kernels.await).flatten();
+                related.read.extend(kernels);
+            }
+            let targets = self.read_lists(SourceKind::Targets, learner, &source, wanted.others);
+            let targets = lesson.unless_failed(targets.await).flatten();
+            related.read.extend(targets);
         }
-        // The kernels of the structure come last, because they are scored behind all other work.
-        if is_stored && related.lists.is_none() {
-            let kernels = self.kernels(learner, &source).await;
-            let kernels = lesson.unless_failed(kernels).flatten();
-            related.lists = kernels.map(|lists| (SourceKind::Kernels, lists));
-        }
+        let cache = Arc::clone(&self.cache);
         let Some(measured) = measured else {
             let relate = move |_| {
-                lesson.relate(related, &Measurements::default());
+                lesson.relate(&cache, related, &Measurements::default());
                 lesson
             };
             return Ok(self.pool().run(Class::Bulk, relate).await?.value);
@@ -143,7 +151,6 @@ impl Learning {
         // engine works.
         let bytes = learning_bytes(measured.configurations.len(), learner.graph);
         let held = self.engine.memory().hold(bytes)?;
-        let cache = Arc::clone(&self.cache);
         let learn = move |_| lesson.learn(&cache, related, &measured, &scores, held);
         Ok(self.pool().run(Class::Bulk, learn).await?.value)
     }
@@ -233,6 +240,7 @@ impl Learning {
 }
 
 /// Whose stored measurements count.
+#[derive(Clone)]
 pub(super) struct Source {
     pub(super) target: String,
     pub(super) whose: ReporterFilter,
@@ -253,6 +261,15 @@ impl Lesson {
         answered
             .map_err(|error| self.warnings.push(unused(&error)))
             .ok()
+    }
+}
+
+/// Warns that an answer does not rest on other instances yet.
+fn being_learned() -> Warning {
+    Warning {
+        reason: "INSTANCES_BEING_LEARNED",
+        message: "the other instances are being learned, so the answer does not rest on them yet; ask again in some seconds"
+            .to_owned(),
     }
 }
 

@@ -1,16 +1,17 @@
-use std::{iter::zip, sync::Arc};
+use std::sync::Arc;
 
-use hlorank_graph::{SegmentedGraph, Task};
+use hlorank_graph::{InstanceFeatures, SegmentedGraph, Task};
 
 use super::{
     ReporterShare,
     measured::MeasuredConfigs,
     predict::{Predictor, points_of_measured},
+    related::ReadLists,
 };
 use crate::{
     adaptation::{
         AdaptedModel, Basis, Expectation, LessonCache, MAX_SIZE, Measurements, Point, Prior,
-        RelatedBasis, Slowdown, SourceKind, StudiedTargets,
+        RelatedBasis, RelatedModel, Slowdown, SourceKind, TaughtByLists,
     },
     call::MAX_LEARNED,
     graphs::Warning,
@@ -64,10 +65,11 @@ pub(crate) struct RelatedSource {
 /// What related lists say, before it is compared with the target's own measurements.
 #[derive(Default)]
 pub(super) struct RelatedLesson {
-    /// Instances or kernels.
-    pub(super) lists: Option<(SourceKind, (Option<Expectation>, RelatedBasis))>,
-    /// The names of other targets, and what they say.
-    pub(super) targets: Option<(Vec<String>, Arc<StudiedTargets>)>,
+    /// The features of the call's instance, and what others taught.
+    pub(super) features: Arc<InstanceFeatures>,
+    pub(super) instances: Option<TaughtByLists>,
+    /// Lists that are learned by the call. What later ones say takes the place of what earlier ones say.
+    pub(super) read: Vec<ReadLists>,
 }
 
 /// What the model says of measured configurations.
@@ -103,30 +105,50 @@ impl Lesson {
         }
     }
 
-    /// Adds what related lists say, given the target's own measurements. Other targets tell more of a graph than other kernels do.
-    pub(super) fn relate(&mut self, related: RelatedLesson, own: &Measurements) {
-        let adaptation = &mut self.adaptation;
-        if let Some((kind, (expectation, basis))) = related.lists {
-            adaptation.sources.push(RelatedSource {
-                kind,
-                target: String::new(),
-                basis,
-            });
-            if let Some(expectation) = &expectation {
-                self.warnings.extend(unknown_values(expectation));
+    /// Adds what related lists say, given the graph's own measurements.
+    pub(super) fn relate(
+        &mut self,
+        cache: &LessonCache,
+        related: RelatedLesson,
+        own: &Measurements,
+    ) {
+        let features = &related.features;
+        match related.instances {
+            Some(Ok(model)) => {
+                let bases = model.bases(own);
+                self.add_sources(SourceKind::Instances, &[], bases);
+                self.expect(model, features);
             }
-            adaptation.expectation = expectation;
+            Some(Err(bases)) => self.add_sources(SourceKind::Instances, &[], bases),
+            None => {}
         }
-        if let Some((names, studied)) = related.targets {
-            let (expectation, bases) = studied.given(own);
-            let sources = zip(names, bases).map(|(target, basis)| RelatedSource {
-                kind: SourceKind::Targets,
-                target,
-                basis,
-            });
-            adaptation.sources.extend(sources);
-            adaptation.expectation = expectation.or(adaptation.expectation.take());
+        for read in related.read {
+            let (model, bases) = cache.relate(read.kind, read.prior, read.lists, own);
+            self.add_sources(read.kind, &read.targets, bases);
+            if let Some(model) = model {
+                self.expect(model, features);
+            }
         }
+    }
+
+    fn add_sources(&mut self, kind: SourceKind, targets: &[String], bases: Vec<RelatedBasis>) {
+        let sources = bases.into_iter().enumerate();
+        let sources = sources.map(|(number, basis)| RelatedSource {
+            kind,
+            target: match kind {
+                SourceKind::Targets => targets[number].clone(),
+                SourceKind::Instances | SourceKind::Kernels => String::new(),
+            },
+            basis,
+        });
+        self.adaptation.sources.extend(sources);
+    }
+
+    fn expect(&mut self, model: Arc<RelatedModel>, features: &Arc<InstanceFeatures>) {
+        let features = Arc::clone(features);
+        let expectation = Expectation { model, features };
+        self.warnings.extend(unknown_values(&expectation));
+        self.adaptation.expectation = Some(expectation);
     }
 
     /// Adds what measured configurations say, beside related lists. What these expect takes the place of the points' scores.
@@ -140,12 +162,12 @@ impl Lesson {
     ) -> Self {
         let configurations = &measured.configurations;
         let mut points = points_of_measured(configurations, &scores.values, scores.unit);
-        self.relate(related, &measured.measurements(&points));
+        self.relate(cache, related, &measured.measurements(&points));
         let adaptation = &mut self.adaptation;
         let mut prior = scores.prior;
         if let Some(expectation) = &adaptation.expectation {
             expectation.replace_scores(&mut points);
-            prior = expectation.prior;
+            prior = expectation.prior();
         }
         let measurements = measured.measurements(&points);
         adaptation.measured = measurements.measured();

@@ -1,12 +1,11 @@
-//! What calls learn from measured run times: their own, stored ones, and related lists of them, of kernels of the same structure or
-//! of the same graph on other targets. What is learned predicts the run times of configurations in place of the model's scores.
+//! What calls learn from measured run times: their own, stored ones, and related lists of them, of other instances, of kernels of the
+//! same structure or of the same graph on other targets. What is learned predicts the run times of configurations in place of the model's scores.
 //!
 //! [`Learning`] reads what a call wants to learn from, on the compute threads; [`Lesson`] is what it learned, and describes what an
 //! answer rests on; [`Evaluator`] scores configurations by it.
 
 mod evaluator;
 mod instance_models;
-mod instances;
 mod learn;
 mod lesson;
 mod measured;

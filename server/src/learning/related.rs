@@ -1,136 +1,302 @@
-//! Reads stored measurements of related lists: of kernels that have the structure of the call's kernel, on its target, and of the
-//! call's graph on other targets.
+//! Reads stored measurements of related lists: of other instances of a set, of kernels that have the structure of the call's kernel, and
+//! of the call's graph on other targets. Instances are many, so that they are learned in the background.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, iter::once, sync::Arc, time::Instant};
 
-use hlorank_graph::{Digest, SegmentedGraph, Task};
+use hlorank_graph::{Digest, SegmentedGraph};
 
 use super::{
-    Learner, Learning, OtherTargets, learn::Source, measured::measurements_of,
-    predict::points_of_measured,
+    Learner, Learning, OtherTargets, instance_models::LearnedSet, learn::Source,
+    measured::measurements_of, predict::points_of_measured,
 };
 use crate::{
-    adaptation::{Expectation, Measurement, Measurements, RelatedBasis, StudiedTargets},
-    call::CallError,
+    adaptation::{MAX_PARAMETERS, Prior, RelatedList, RelatedModel, SourceKind, TaughtByLists},
+    call::{CallError, Deadline},
     compute::Class,
-    store::{MeasurementStore, Subject},
+    engine::{Engine, Terms},
+    memory::HeldBytes,
+    model::Model,
+    store::{MeasurementStore, ReporterFilter, Subject},
     stored_measurements::{StoredMeasurements, read_canonical},
 };
 
-/// Maximum number of kernels, and of measurements of each.
-const MAX_KERNELS: usize = 8;
-const MAX_OF_KERNEL: usize = 64;
+/// Related lists of a graph, and what reads them.
+struct RelatedLists {
+    kind: SourceKind,
+    stored: Arc<StoredMeasurements>,
+    engine: Arc<Engine>,
+    model: Arc<Model>,
+    graph: Arc<SegmentedGraph>,
+    source: Source,
+    others: OtherTargets,
+    /// `None` if they are read in the background.
+    deadline: Option<Instant>,
+}
 
-/// Maximum number of other targets that a call learns from, and of measurements of each.
+/// Related lists that were read.
+pub(super) struct ReadLists {
+    pub(super) kind: SourceKind,
+    pub(super) prior: Prior,
+    pub(super) lists: Vec<RelatedList>,
+    /// The names of other targets.
+    pub(super) targets: Vec<String>,
+    /// The memory that they take.
+    _held: HeldBytes,
+}
+
+/// Maximum number of other targets that a call learns from.
 pub(crate) const MAX_OTHER_TARGETS: usize = 16;
-const MAX_OF_TARGET: usize = 300;
+
+/// Maximum number of measurements of all lists.
+const MAX_MEASURED: usize = 131_072;
 
 /// Maximum number of targets that are looked through for measurements of the graph.
 const MAX_LOOKED_THROUGH: usize = 256;
 
+/// Bytes that learning takes for each measurement beside its parameters: its row of columns, and its parts in other tables.
+const ROW_BYTES: usize = 512;
+
+impl SourceKind {
+    /// Maximum number of lists of other graphs, and of measurements of each list.
+    const fn limits(self) -> [usize; 2] {
+        match self {
+            Self::Instances => [4_096, 1_024],
+            Self::Kernels => [8, 64],
+            Self::Targets => [0, 300],
+        }
+    }
+}
+
 impl Learning {
-    /// Learns from the kernels of the structure of the call's kernel that were measured. Returns nothing for other tasks.
-    pub(super) async fn kernels(
+    /// Returns what other instances of the set of the call's graph taught; nothing while they are being learned for the first time.
+    pub(super) async fn instances(
         &self,
         learner: Learner<'_>,
         source: &Source,
-    ) -> Result<Option<(Option<Expectation>, RelatedBasis)>, CallError> {
-        if learner.graph.task != Task::Tile {
-            return Ok(None);
+        others: OtherTargets,
+    ) -> Result<Option<TaughtByLists>, CallError> {
+        let mut lists = self.lists(SourceKind::Instances, learner, source, others);
+        lists.deadline = None;
+        // What others measured of further instances counts as much as the client's own, so that all clients share a model.
+        if let ReporterFilter::First(_) = lists.source.whose {
+            lists.source.whose = ReporterFilter::Everyone;
         }
-        let subject = source.subject(learner.graph);
-        let structure = learner.graph.whole.structure();
-        let manifest = learner.model.manifest();
-        let (unit, prior) = (manifest.unit, manifest.prior);
-        let alike = self.stored.store()?.alike(subject, structure, MAX_KERNELS);
-        let mut measured = Vec::new();
-        // Lists are read one by one, so that the memory of one is free again before the next.
-        for kernel in alike.await? {
-            let list = self
-                .stored
-                .measured_list(&kernel, &source.whose, MAX_OF_KERNEL);
-            let Some(list) = list.await? else { continue };
-            let scores = self.stored.replay(learner.model, &list).await?;
-            let points = points_of_measured(&list.configurations, &scores, unit).into_iter();
-            let finite = points
-                .zip(&list.seconds)
-                .filter(|(point, _)| point.score.is_finite());
-            let list = finite.map(|(point, &seconds)| Measurement {
-                point,
-                seconds: Some(seconds),
-                repeats: 1,
-            });
-            measured.push(Measurements::new(list.collect()));
-        }
-        let learn = move |_| Expectation::of_kernels(prior, &measured);
-        Ok(Some(self.pool().run(Class::Bulk, learn).await?.value))
+        let known = self.instance_models.known(&lists.key());
+        let store = Arc::clone(self.stored.store()?);
+        let left = learner.call.deadline.map(Deadline::left);
+        let given = known.given(store, lists.learn(), left).await?;
+        Ok(given.map(|set| set.taught.clone()))
     }
 
-    /// Reads and compares what was measured of the call's graph on other targets than that of the source, by its reporter. Returns
-    /// nothing if the call wants none, or if there are none.
-    pub(super) async fn other_targets(
+    /// Reads kernels of the structure of the call's kernel, or the call's graph on other targets. Returns nothing if the call wants
+    /// no other targets, or if there are none.
+    pub(super) async fn read_lists(
         &self,
+        kind: SourceKind,
         learner: Learner<'_>,
         source: &Source,
-        wanted: OtherTargets,
-    ) -> Result<Option<(Vec<String>, Arc<StudiedTargets>)>, CallError> {
-        let targets = other_targets(&self.stored, learner.graph, &source.target, wanted).await?;
-        if targets.is_empty() {
-            return Ok(None);
-        }
-        let mut measured = Vec::new();
-        for target in &targets {
-            let other = Source {
-                target: target.clone(),
-                whose: source.whose.clone(),
-            };
-            measured.push(self.measured_on(learner, &other).await?);
-        }
-        let prior = learner.model.manifest().prior;
-        let cache = Arc::clone(&self.cache);
-        let study = move |_| cache.study(prior, &measured);
-        let studied = self.pool().run(Class::Bulk, study).await?.value;
-        Ok(Some((targets, studied)))
+        others: OtherTargets,
+    ) -> Result<Option<ReadLists>, CallError> {
+        let lists = self.lists(kind, learner, source, others);
+        let read = lists.read().await?;
+        let is_something = kind == SourceKind::Kernels || !read.lists.is_empty();
+        Ok(is_something.then_some(read))
     }
 
-    /// What was measured of the call's graph on another target.
-    async fn measured_on(
+    fn lists(
         &self,
+        kind: SourceKind,
         learner: Learner<'_>,
         source: &Source,
-    ) -> Result<Measurements, CallError> {
-        let stored = self.stored(learner, source, MAX_OF_TARGET).await?;
-        if stored.is_empty() {
-            return Ok(Measurements::default());
+        others: OtherTargets,
+    ) -> RelatedLists {
+        RelatedLists {
+            kind,
+            stored: Arc::clone(&self.stored),
+            engine: Arc::clone(self.engine()),
+            model: Arc::clone(learner.model),
+            graph: Arc::clone(learner.graph),
+            source: source.clone(),
+            others,
+            deadline: learner.call.deadline.map(Deadline::instant),
         }
-        let stored = Arc::new(stored);
-        let graph = Arc::clone(learner.graph);
-        let configs = Arc::clone(&stored);
-        let read = move |_| {
-            let configs: Vec<&[u8]> = configs.iter().map(|each| &each.config[..]).collect();
-            read_canonical(&graph, &configs)
+    }
+}
+
+impl RelatedLists {
+    /// Identifies a set of instances, and what else its model depends on but measurements.
+    fn key(&self) -> Digest {
+        let manifest = self.model.manifest();
+        let mut parts = vec![
+            self.graph.whole.structure().0.to_vec(),
+            manifest.name.clone().into_bytes(),
+            manifest.version.to_le_bytes().to_vec(),
+            self.source.target.clone().into_bytes(),
+            format!("{:?}", self.source.whose).into_bytes(),
+        ];
+        match &self.others {
+            OtherTargets::Named(names) => {
+                // The order of names does not matter.
+                let names: BTreeSet<&String> = names.iter().collect();
+                parts.extend(names.into_iter().map(|name| name.clone().into_bytes()));
+            }
+            OtherTargets::All => parts.push(Vec::new()),
+        }
+        let parts = parts.iter().map(Vec::as_slice);
+        Digest::of_parts("hlorank 2026 a set of instances", parts)
+    }
+
+    /// Reads and learns a set of instances.
+    async fn learn(self) -> Result<LearnedSet, CallError> {
+        let began = Instant::now();
+        let changes = self.stored.store()?.changes();
+        let read = self.read().await?;
+        let learn = move |_| {
+            let ReadLists {
+                kind, prior, lists, ..
+            } = read;
+            RelatedModel::new(kind, prior, lists).map(Arc::new)
         };
-        let read = self.pool().run(Class::Bulk, read).await?.value;
-        let configurations = Arc::new(read.map_err(|source| CallError::Configuration {
-            field: "adapt.other_targets",
-            source,
-        })?);
-        let scores = self.scores(learner, &configurations).await?;
-        let unit = learner.model.manifest().unit;
-        let client = learner.call.client.reporter.clone();
+        let taught = self.engine.pool().run(Class::Bulk, learn).await?.value;
+        Ok(LearnedSet {
+            taught,
+            changes,
+            finished: Instant::now(),
+            took: began.elapsed(),
+        })
+    }
+
+    async fn read(&self) -> Result<ReadLists, CallError> {
+        let mut held = self.engine.memory().hold(0)?;
+        let mut lists = Vec::new();
+        let mut measured = 0;
+        let targets = match self.kind {
+            SourceKind::Kernels => Vec::new(),
+            SourceKind::Instances | SourceKind::Targets => {
+                let (own, wanted) = (&self.source.target, self.others.clone());
+                other_targets(&self.stored, &self.graph, own, wanted).await?
+            }
+        };
+        for (subject, other_target) in self.subjects(&targets).await? {
+            let list = self.list(&subject, other_target, &mut held).await?;
+            measured += list.measurements.distinct();
+            lists.push(list);
+            if measured >= MAX_MEASURED {
+                break;
+            }
+        }
+        Ok(ReadLists {
+            kind: self.kind,
+            prior: self.model.manifest().prior,
+            lists,
+            targets,
+            _held: held,
+        })
+    }
+
+    /// The lists on the call's target, then those on other targets, each with the number of its target.
+    async fn subjects(
+        &self,
+        targets: &[String],
+    ) -> Result<Vec<(Subject, Option<usize>)>, CallError> {
+        let [most, _] = self.kind.limits();
+        let others = targets.iter().enumerate();
+        let others = others.map(|(number, name)| (name, Some(number)));
+        let mut subjects = Vec::new();
+        for (target, number) in once((&self.source.target, None)).chain(others) {
+            let own = Subject {
+                target: target.clone(),
+                graph: self.graph.hash,
+            };
+            let mut of_target = Vec::new();
+            let left = most.saturating_sub(subjects.len());
+            if left > 0 {
+                let structure = self.graph.whole.structure();
+                let store = self.stored.store()?;
+                of_target = store.alike(own.clone(), structure, left).await?;
+            }
+            // The instance of the call that learns is one of the set, so that all calls learn the same.
+            if self.kind == SourceKind::Instances || number.is_some() {
+                of_target.push(own);
+            }
+            of_target.sort_by_key(|subject| subject.graph.0);
+            subjects.extend(of_target.into_iter().map(|subject| (subject, number)));
+        }
+        Ok(subjects)
+    }
+
+    /// Reads what was measured of a list. It is empty if its graph is not kept, or if its configurations cannot be read any more.
+    async fn list(
+        &self,
+        subject: &Subject,
+        other_target: Option<usize>,
+        held: &mut HeldBytes,
+    ) -> Result<RelatedList, CallError> {
+        let (stored, pool) = (&self.stored, self.engine.pool());
+        let nothing = RelatedList {
+            other_target,
+            ..RelatedList::default()
+        };
+        let mut graph = Arc::clone(&self.graph);
+        let mut _of_graph = None;
+        if subject.graph != graph.hash {
+            let Some((read, bytes)) = stored.read_graph(subject).await? else {
+                return Ok(nothing);
+            };
+            (graph, _of_graph) = (read, Some(bytes));
+        }
+        let [_, most] = self.kind.limits();
+        let take = |bytes| Ok(held.add(bytes)?);
+        let whose = &self.source.whose;
+        let drawn = stored.draw(subject, &graph, whose, most, take).await?;
+        if drawn.is_empty() {
+            return Ok(nothing);
+        }
+        let drawn = Arc::new(drawn);
+        let (read_from, read_of) = (Arc::clone(&graph), Arc::clone(&drawn));
+        let read = move |_| {
+            let configs: Vec<&[u8]> = read_of.iter().map(|each| &each.config[..]).collect();
+            read_canonical(&read_from, &configs).map(Arc::new)
+        };
+        let Ok(configurations) = pool.run(Class::Bulk, read).await?.value else {
+            return Ok(nothing);
+        };
+        let terms = Terms {
+            deadline: self.deadline,
+            class: Class::Bulk,
+            continues_request: false,
+        };
+        let batch = Arc::clone(&configurations);
+        let scoring = self.engine.score(&self.model, &graph, batch, terms);
+        let scores = scoring.await?.scores;
+        let unit = self.model.manifest().unit;
+        let first = match whose {
+            ReporterFilter::First(client) => Some(client.clone()),
+            ReporterFilter::Only(_) | ReporterFilter::Everyone => None,
+        };
         let measurements = move |_| {
-            let points = points_of_measured(&configurations, &scores, unit).into_iter();
-            let measured = points.zip(&*stored);
+            let points = points_of_measured(&configurations, &scores, unit);
+            let is_own = |reporter| first.as_ref().is_none_or(|first| first == reporter);
+            let measured = points.into_iter().zip(&*drawn);
             measurements_of(
-                measured.map(|(point, each)| (point, each.outcome, each.reporter == client)),
+                measured.map(|(point, each)| (point, each.outcome, is_own(&each.reporter))),
             )
         };
-        Ok(self.pool().run(Class::Bulk, measurements).await?.value)
+        let measurements = pool.run(Class::Bulk, measurements).await?.value;
+        let parameters = graph.slots().max(1).saturating_mul(3).min(MAX_PARAMETERS);
+        held.add(measurements.distinct() * (ROW_BYTES + parameters * size_of::<f64>()))?;
+        let features = graph.whole.feature_graph();
+        let features = features.map(|graph| graph.instance_features().clone());
+        Ok(RelatedList {
+            features: Arc::new(features.unwrap_or_default()),
+            measurements,
+            ..nothing
+        })
     }
 }
 
 /// The other targets that a call wants, by name.
-pub(super) async fn other_targets(
+async fn other_targets(
     stored: &StoredMeasurements,
     graph: &SegmentedGraph,
     own: &str,

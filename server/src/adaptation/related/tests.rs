@@ -1,11 +1,46 @@
+use std::iter::zip;
+
+use hlorank_graph::{FeatureGraph, Limits};
+use hlorank_proto::v1::{self, InstanceFeature, instance_feature::Value};
+
 use super::*;
-use crate::adaptation::{Measurement, point::NodeColumns};
+use crate::{
+    adaptation::{LessonCache, Measurement, point::NodeColumns},
+    split_mix::mix,
+};
 
 const OF_KERNELS: Prior = Prior::of_model(0.05, 0.3);
 
+type Related = (Option<Arc<RelatedModel>>, Vec<RelatedBasis>);
+
+/// What the model of some lists, each of a target or a kernel of its own, says beside a graph's own measurements.
+fn related(kind: SourceKind, lists: &[Measurements], own: &Measurements) -> Related {
+    let lists = lists.iter().enumerate();
+    let lists = lists.map(|(number, measurements)| RelatedList {
+        other_target: (kind == SourceKind::Targets).then_some(number),
+        measurements: measurements.clone(),
+        ..RelatedList::default()
+    });
+    let prior = match kind {
+        SourceKind::Kernels => OF_KERNELS,
+        SourceKind::Instances | SourceKind::Targets => OF_TARGETS,
+    };
+    LessonCache::default().relate(kind, prior, lists.collect(), own)
+}
+
+fn kernels(lists: &[Measurements]) -> (Option<Arc<RelatedModel>>, RelatedBasis) {
+    let (model, bases) = related(SourceKind::Kernels, lists, &Measurements::default());
+    (model, bases[0])
+}
+
+fn targets(lists: &[Measurements], own: &Measurements) -> Related {
+    related(SourceKind::Targets, lists, own)
+}
+
 /// What takes the place of the scores of points.
-fn scores(expectation: &Expectation, mut points: Vec<Point>) -> Vec<f64> {
-    expectation.replace_scores(&mut points);
+fn scores(model: Arc<RelatedModel>, mut points: Vec<Point>) -> Vec<f64> {
+    let features = Arc::default();
+    Expectation { model, features }.replace_scores(&mut points);
     points.iter().map(|point| point.score).collect()
 }
 
@@ -31,11 +66,8 @@ fn kernel(size: u32, order: impl Fn(u32) -> u32) -> Measurements {
 
 #[test]
 fn kernels_that_agree_teach_how_times_rise() {
-    let (pool, basis) = Expectation::of_kernels(
-        OF_KERNELS,
-        &[1, 2, 3].map(|size| kernel(size, |number| number)),
-    );
-    let scores = scores(&pool.unwrap(), (0..16).map(tile).collect());
+    let (pool, basis) = kernels(&[1, 2, 3].map(|size| kernel(size, |number| number)));
+    let scores = scores(pool.unwrap(), (0..16).map(tile).collect());
     let times: Vec<f64> = (0..16).map(|number| f64::from(number / 4)).collect();
     println!("{basis:?}, tau {}", tau(&times, &scores));
     assert_eq!((basis.lists, basis.measured), (3, 48));
@@ -46,7 +78,7 @@ fn kernels_that_agree_teach_how_times_rise() {
 #[test]
 fn shuffled_times_make_no_pool() {
     let shuffled = [3, 5, 11].map(|factor| kernel(factor, move |number| number * factor % 16));
-    let (pool, basis) = Expectation::of_kernels(OF_KERNELS, &shuffled);
+    let (pool, basis) = kernels(&shuffled);
     assert!(pool.is_none());
     let chance = Some(Refusal::NoBetterThanChance);
     assert_eq!(basis.refusal, chance, "{basis:?}");
@@ -61,7 +93,7 @@ fn kernels_that_the_model_predicts_as_well_are_no_pool() {
         repeats: 1,
     };
     let known = [(); 3].map(|()| Measurements::new((0..16).map(each).collect()));
-    let (pool, basis) = Expectation::of_kernels(OF_KERNELS, &known);
+    let (pool, basis) = kernels(&known);
     assert!(pool.is_none());
     let model = Some(Refusal::NoBetterThanModel);
     assert_eq!(basis.refusal, model, "{basis:?}");
@@ -69,10 +101,7 @@ fn kernels_that_the_model_predicts_as_well_are_no_pool() {
 
 #[test]
 fn one_kernel_is_no_pool() {
-    let (pool, basis) = Expectation::of_kernels(
-        OF_KERNELS,
-        &[kernel(1, |number| number), Measurements::default()],
-    );
+    let (pool, basis) = kernels(&[kernel(1, |number| number), Measurements::default()]);
     assert!(pool.is_none());
     assert_eq!((basis.lists, basis.refusal), (1, Some(Refusal::TooFew)));
 }
@@ -116,11 +145,12 @@ fn refusals(bases: &[RelatedBasis]) -> Vec<Option<Refusal>> {
 
 #[test]
 fn targets_that_agree_predict_another_one() {
-    let studied = StudiedTargets::new(OF_TARGETS, &[target(0.2), target(0.1), target(0.3)]);
-    let (sources, bases) = studied.given(&Measurements::default());
-    let sources = sources.unwrap();
+    let (sources, bases) = targets(
+        &[target(0.2), target(0.1), target(0.3)],
+        &Measurements::default(),
+    );
     let times: Vec<f64> = (0..64).map(|number| ln_seconds(number, 0.25)).collect();
-    let predicted = scores(&sources, (0..64).map(point).collect());
+    let predicted = scores(sources.unwrap(), (0..64).map(point).collect());
     println!("{bases:?}, tau {}", tau(&times, &predicted));
     assert!(tau(&times, &predicted) > 0.8);
     assert_eq!(refusals(&bases), [None; 3]);
@@ -134,26 +164,38 @@ fn targets_that_agree_predict_another_one() {
 #[test]
 fn a_source_unlike_the_others_is_left_out() {
     let sources = [target(0.2), shuffled(23), target(0.1), target(0.3)];
-    let (used, bases) = StudiedTargets::new(OF_TARGETS, &sources).given(&Measurements::default());
+    let (used, bases) = targets(&sources, &Measurements::default());
     let unlike = Some(Refusal::NoBetterThanChance);
     assert_eq!(refusals(&bases), [None, unlike, None, None]);
     assert!(used.is_some());
     let shuffled = [shuffled(23), shuffled(37), shuffled(47)];
-    let (used, bases) = StudiedTargets::new(OF_TARGETS, &shuffled).given(&Measurements::default());
+    let (used, bases) = targets(&shuffled, &Measurements::default());
     assert_eq!(refusals(&bases), [unlike; 3]);
     assert!(used.is_none());
 }
 
 #[test]
 fn own_measurements_contradict_a_source() {
-    let studied = StudiedTargets::new(OF_TARGETS, &[target(0.2)]);
     let inverted = |number| -ln_seconds(number, 0.2);
     let own = measured((0..64).step_by(5), inverted);
-    let (used, bases) = studied.given(&own);
+    let (used, bases) = targets(&[target(0.2)], &own);
     assert_eq!(refusals(&bases), [Some(Refusal::Contradicted)]);
     assert!(used.is_none() && bases[0].agreement < -0.5);
     let few = measured(0..4, inverted);
-    assert!(studied.given(&few).0.is_some(), "too few to tell");
+    let (used, _) = targets(&[target(0.2)], &few);
+    assert!(used.is_some(), "too few to tell");
+}
+
+#[test]
+fn what_is_left_teaches_without_a_contradicted_source() {
+    let own = measured((0..64).step_by(2), |number| ln_seconds(number, 0.2));
+    let (used, bases) = targets(&[target(0.2), target(0.1), target(0.3), target(-3.0)], &own);
+    println!("{bases:?}");
+    assert_eq!(refusals(&bases)[..3], [None; 3]);
+    assert!(refusals(&bases)[3].is_some());
+    let predicted = scores(used.unwrap(), (0..64).map(point).collect());
+    let times: Vec<f64> = (0..64).map(|number| ln_seconds(number, 0.2)).collect();
+    assert!(tau(&times, &predicted) > 0.8);
 }
 
 #[test]
@@ -165,10 +207,167 @@ fn too_few_measurements_are_no_source() {
         seconds: None,
         repeats: 1,
     }]);
-    let studied = StudiedTargets::new(OF_TARGETS, &[few, equal, failed, Measurements::default()]);
-    let (used, bases) = studied.given(&Measurements::default());
+    let lists = [few, equal, failed, Measurements::default()];
+    let (used, bases) = targets(&lists, &Measurements::default());
     assert!(used.is_none());
     assert_eq!(refusals(&bases), [Some(Refusal::TooFew); 4]);
     let measured: Vec<usize> = bases.iter().map(|basis| basis.measured).collect();
     assert_eq!(measured, [4, 20, 1, 0]);
+}
+
+fn features(size: f64, dtype: &str) -> Arc<InstanceFeatures> {
+    let feature = |name: &str, value| InstanceFeature {
+        name: name.to_owned(),
+        value: Some(value),
+    };
+    let graph = v1::FeatureGraph {
+        feature_set: "set".to_owned(),
+        instance_features: vec![
+            feature("size", Value::Number(size)),
+            feature("dtype", Value::Text(dtype.to_owned())),
+        ],
+        ..v1::FeatureGraph::default()
+    };
+    let graph = FeatureGraph::of_message(&graph, &Limits::default()).unwrap();
+    Arc::new(graph.instance_features().clone())
+}
+
+fn point_of_tile(tile: f64) -> Point {
+    Point {
+        columns: NodeColumns::of_values(&[tile, 1.0]),
+        ..Point::default()
+    }
+}
+
+fn tiles() -> impl Iterator<Item = f64> {
+    (2..10).map(|exponent| f64::from(exponent).exp2())
+}
+
+/// The tile that is nearest to a quarter of the size is the fastest, and every size has another level.
+fn seconds(size: f64, tile: f64) -> f64 {
+    let off = (size / 4.0 / tile).log2();
+    size * (0.1 * off * off).exp()
+}
+
+fn list(number: u32, tiles: impl Iterator<Item = f64>) -> RelatedList {
+    let size = 16.0 + 37.0 * f64::from(number);
+    let measured = tiles.map(|tile| Measurement {
+        point: point_of_tile(tile),
+        // A tile that is larger than the size does not run.
+        seconds: (tile <= size).then(|| seconds(size, tile)),
+        repeats: 1,
+    });
+    RelatedList {
+        features: features(
+            size,
+            if number.is_multiple_of(2) {
+                "f32"
+            } else {
+                "bf16"
+            },
+        ),
+        other_target: None,
+        measurements: Measurements::new(measured.collect()),
+    }
+}
+
+fn learned(lists: Vec<RelatedList>) -> Result<Arc<RelatedModel>, Vec<RelatedBasis>> {
+    RelatedModel::new(SourceKind::Instances, OF_TARGETS, lists).map(Arc::new)
+}
+
+fn expected(model: &Arc<RelatedModel>, features: Arc<InstanceFeatures>) -> Expectation {
+    let model = Arc::clone(model);
+    Expectation { model, features }
+}
+
+/// What is predicted of points of an instance.
+fn predicted(
+    model: &Arc<RelatedModel>,
+    features: Arc<InstanceFeatures>,
+    mut points: Vec<Point>,
+) -> Vec<f64> {
+    expected(model, features).replace_scores(&mut points);
+    points.iter().map(|point| point.score).collect()
+}
+
+/// The mean of ln(slowdown) of the first picks for sizes that are not known.
+fn slowdown(model: &Arc<RelatedModel>) -> f64 {
+    let points: Vec<Point> = tiles().map(point_of_tile).collect();
+    let of_size = |number: u32| {
+        let size = 30.0 + 51.0 * f64::from(number);
+        let predicted = predicted(model, features(size, "f32"), points.clone());
+        let order = zip(tiles(), predicted).min_by(|one, other| one.1.total_cmp(&other.1));
+        let fastest = tiles()
+            .map(|tile| seconds(size, tile))
+            .fold(f64::INFINITY, f64::min);
+        (seconds(size, order.unwrap().0) / fastest).ln()
+    };
+    mean(&(1..30).map(of_size).collect::<Vec<_>>())
+}
+
+#[test]
+fn instances_teach_what_is_fast_for_another_size() {
+    let model = learned((0..40).map(|number| list(number, tiles())).collect()).unwrap();
+    assert!(slowdown(&model) < 0.04, "{}", slowdown(&model));
+    let basis = model.bases[0];
+    assert!(basis.agreement > 0.7, "{basis:?}");
+    let slowdown = expected(&model, features(1.0, "f8")).slowdown(0.0, 8);
+    let Slowdown {
+        expected: mean,
+        upper,
+    } = slowdown.unwrap();
+    assert!(mean < 1.2 && upper >= mean, "{slowdown:?}");
+    let unknown = expected(&model, features(1.0, "f8")).unknown_values();
+    assert_eq!(unknown, [("dtype".to_owned(), "f8".to_owned())]);
+    let known = expected(&model, features(1.0, "f32")).unknown_values();
+    assert!(known.is_empty());
+}
+
+#[test]
+fn instances_of_which_few_configurations_were_measured_teach_too() {
+    // The fastest of each is seldom among them.
+    let some = |number: u32| tiles().skip(number as usize % 3).step_by(3);
+    let model = learned((0..120).map(|number| list(number, some(number))).collect());
+    let model = model.unwrap();
+    assert!(slowdown(&model) < 0.05, "{}", slowdown(&model));
+}
+
+#[test]
+fn what_fails_is_predicted_to_be_slow() {
+    let model = learned((0..150).map(|number| list(number, tiles())).collect()).unwrap();
+    let predicted = predicted(
+        &model,
+        features(40.0, "f32"),
+        [point_of_tile(8.0), point_of_tile(512.0)].to_vec(),
+    );
+    assert!(predicted[1] - predicted[0] > FAILURE / 2.0, "{predicted:?}");
+}
+
+#[test]
+fn equal_lists_teach_the_same_and_random_times_nothing() {
+    let lists = || (0..20).map(|number| list(number, tiles()));
+    let taught = |lists: Vec<RelatedList>| {
+        let model = learned(lists).unwrap();
+        predicted(
+            &model,
+            features(100.0, "f32"),
+            tiles().map(point_of_tile).collect(),
+        )
+    };
+    assert_eq!(taught(lists().collect()), taught(lists().collect()));
+    let random = lists().enumerate().map(|(number, mut list)| {
+        // Which tiles fail is no chance.
+        list.measurements.failed.clear();
+        let times = &mut list.measurements.times;
+        let places = 0..times.len();
+        let shuffled = places.map(|place| mix((number * 100 + place) as u64) % 1_000);
+        *times = shuffled
+            .map(|time| f64::from(u32::try_from(time).unwrap()) / 1_000.0)
+            .collect();
+        list
+    });
+    let bases = learned(random.collect()).err().unwrap();
+    assert_eq!(refusals(&bases), [Some(Refusal::NoBetterThanChance)]);
+    let bases = learned(Vec::new()).err().unwrap();
+    assert_eq!(refusals(&bases), [Some(Refusal::TooFew)]);
 }

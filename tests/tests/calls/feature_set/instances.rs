@@ -63,18 +63,20 @@ fn sizes(number: u32) -> [u32; 2] {
 }
 
 async fn report(server: &TestServer, target: &str, number: u32, every: usize) {
-    let measured: Vec<[f32; 2]> = TILES
-        .into_iter()
-        .skip(number as usize % every)
-        .step_by(every)
-        .collect();
+    let first = number as usize % every;
+    report_of(server, target, sizes(number), every, first).await;
+}
+
+/// Reports every so many tiles of an instance, from the first.
+async fn report_of(server: &TestServer, target: &str, sizes: [u32; 2], every: usize, first: usize) {
+    let measured: Vec<[f32; 2]> = TILES.into_iter().skip(first).step_by(every).collect();
     let request = ReportMeasurementsRequest {
-        graph: Some(instance(sizes(number), "f32")),
+        graph: Some(instance(sizes, "f32")),
         batch: Some(batch(&measured)),
         target: target.to_owned(),
         seconds: measured
             .iter()
-            .map(|&tile| seconds(sizes(number), tile))
+            .map(|&tile| seconds(sizes, tile))
             .collect(),
         ..ReportMeasurementsRequest::default()
     };
@@ -192,4 +194,31 @@ async fn instances_of_another_target_count_if_the_call_asks_for_them() {
     let answer = rank(&server, instance(new, "f32"), with_others).await;
     assert_eq!((source(&answer).lists, source(&answer).used), (8, true));
     assert!(slowdown(&answer, new) < 1.1, "{}", slowdown(&answer, new));
+}
+
+#[tokio::test]
+async fn a_call_does_not_wait_for_many_instances_longer_than_half_of_its_time() {
+    let (server, _folder) = server().await;
+    let new = [500, 700];
+    for number in 0..240 {
+        report_of(&server, TARGET, [40 + 11 * number, 3_000 - 7 * number], 1, 0).await;
+    }
+    let mut request = tonic::Request::new(RankConfigsRequest {
+        graph: Some(instance(new, "f32")),
+        batch: Some(batch(&TILES)),
+        adapt: Some(stored(TARGET)),
+        ..RankConfigsRequest::default()
+    });
+    request.set_timeout(Duration::from_secs(2));
+    let answer = server.cost_model().await.rank_configs(request).await;
+    let answer = answer.unwrap().into_inner();
+    let reasons: Vec<&str> = answer
+        .warnings
+        .iter()
+        .map(|each| each.reason.as_str())
+        .collect();
+    assert_eq!(reasons, ["INSTANCES_BEING_LEARNED"]);
+    // The set is learned in the background meanwhile.
+    let known = rank(&server, instance(new, "f32"), stored(TARGET)).await;
+    assert_eq!((source(&known).lists, source(&known).used), (240, true));
 }

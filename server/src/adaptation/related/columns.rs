@@ -1,29 +1,25 @@
-//! The columns that trees learn from: the features of an instance, the parameters of a configuration, and what they say together.
+//! The columns that trees learn from: the features of a list's instance, the parameters of a configuration, and what they say together.
 
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
-    iter::once,
 };
 
 use hlorank_graph::{InstanceFeatures, InstanceValue};
 
-use super::measured_instance::MeasuredInstance;
+use super::RelatedList;
 use crate::adaptation::{Point, trees::Rows};
 
 /// The columns that trees learn from.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Columns {
     /// The features that are numbers, and those of them that make pairs and tiles.
-    pub(super) numbers: Vec<String>,
-    pub(super) sizes: Vec<usize>,
+    numbers: Vec<String>,
+    sizes: Vec<usize>,
     /// The features that are texts, with each value.
-    pub(super) texts: Vec<(String, String)>,
-    /// Number of targets.
-    pub(super) targets: usize,
-    /// The places of parameters in a point, and those of them that make products and tiles.
-    pub(super) parameters: Vec<usize>,
-    pub(super) tiles: usize,
+    texts: Vec<(String, String)>,
+    /// The places of parameters in a point. The first of them make products and tiles.
+    parameters: Vec<usize>,
     list: Vec<Column>,
 }
 
@@ -51,15 +47,18 @@ enum Column {
 }
 
 /// Rows of (list, configuration).
-pub(super) struct InstanceRows<'a> {
+pub(super) struct RelatedRows<'a> {
     pub(super) columns: &'a Columns,
     /// `[lists]`
     pub(super) lists: Cow<'a, [ListValues]>,
     /// `[distinct configurations, parameters]`
     pub(super) parameters: Cow<'a, [f64]>,
-    /// `[rows]` numbers of the list and of the configuration, and the score.
-    pub(super) rows: Cow<'a, [(usize, usize, f64)]>,
+    /// `[rows]`
+    pub(super) rows: Cow<'a, [RelatedRow]>,
 }
+
+/// The numbers of a list and of a configuration, and the model's score.
+pub(super) type RelatedRow = (usize, usize, f64);
 
 /// What is known of a list.
 #[derive(Clone)]
@@ -68,18 +67,19 @@ pub(super) struct ListValues {
     numbers: Vec<f64>,
     /// `[texts]`
     texts: Vec<bool>,
-    target: usize,
+    /// `None` on the call's own target.
+    other_target: Option<usize>,
 }
 
 /// Maximum number of parameters of a configuration that are looked at, and of sizes and of parameters that are looked at in pairs.
-const MAX_PARAMETERS: usize = 64;
+pub(crate) const MAX_PARAMETERS: usize = 256;
 const MAX_PAIRED: usize = 12;
 
 /// Minimum number of different values of a size.
 const MIN_VALUES: usize = 4;
 
 impl Columns {
-    pub(super) fn new(lists: &[MeasuredInstance]) -> Self {
+    pub(super) fn new(lists: &[RelatedList]) -> Self {
         let mut numbers = BTreeMap::<&str, BTreeSet<u64>>::new();
         let mut texts = BTreeSet::new();
         for feature in lists.iter().flat_map(|list| list.features.iter()) {
@@ -100,77 +100,51 @@ impl Columns {
             .enumerate()
             .filter(|(_, values)| values.len() >= MIN_VALUES);
         let sizes = sizes.map(|(place, _)| place).take(MAX_PAIRED).collect();
-        let points = lists.iter().flat_map(|list| &list.measurements.points);
-        let places = 0..lists
-            .iter()
-            .filter_map(|list| list.measurements.points.first())
-            .map(|point| point.columns.len())
-            .min()
-            .unwrap_or(0);
+        let points = || lists.iter().flat_map(|list| &list.measurements.points);
+        let places = 0..points().map(Point::features).min().unwrap_or(0);
         let differs = |&place: &usize| {
-            let mut values = points
-                .clone()
-                .map(|point| point.columns.value(place).to_bits());
+            let mut values = points().map(|point| point.feature(place).to_bits());
             let first = values.next();
             values.any(|value| Some(value) != first)
         };
-        let parameters: Vec<usize> = places.filter(differs).take(MAX_PARAMETERS).collect();
-        let targets = lists
-            .iter()
-            .map(|list| list.target() + 1)
-            .max()
-            .unwrap_or(1);
+        let others = lists.iter().filter_map(|list| list.other_target);
         let mut columns = Self {
             numbers: numbers.into_keys().map(str::to_owned).collect(),
             sizes,
             texts: texts.into_iter().collect(),
-            targets,
-            tiles: parameters.len().min(MAX_PAIRED),
-            parameters,
+            parameters: places.filter(differs).take(MAX_PARAMETERS).collect(),
             list: Vec::new(),
         };
-        columns.list = columns.all().collect();
+        columns.list = columns.all(others.max());
         columns
     }
 
-    fn all(&self) -> impl Iterator<Item = Column> {
-        let numbers = 0..self.numbers.len();
-        let pairs = pairs(&self.sizes);
-        let tiled: Vec<usize> = (0..self.tiles).collect();
-        let of_list = numbers
-            .clone()
-            .map(Column::Number)
-            .chain(numbers.map(Column::TrailingZeros))
-            .chain((0..self.texts.len()).map(Column::Text))
-            .chain((0..self.targets).map(Column::Target))
-            .chain(once(Column::Volume))
-            .chain(
-                pairs
-                    .iter()
-                    .map(|&(one, other)| Column::Product(one, other))
-                    .collect::<Vec<_>>(),
-            )
-            .chain(
-                pairs
-                    .iter()
-                    .map(|&(one, other)| Column::Ratio(one, other))
-                    .collect::<Vec<_>>(),
-            );
-        let of_config = [Column::Score, Column::ParameterVolume, Column::Opaque]
-            .into_iter()
-            .chain((0..self.parameters.len()).map(Column::Parameter))
-            .chain(
-                self::pairs(&tiled)
-                    .into_iter()
-                    .map(|(one, other)| Column::ParameterProduct(one, other)),
-            );
-        let of_both = self.sizes.iter().flat_map(move |&size| {
-            tiled
-                .clone()
-                .into_iter()
-                .flat_map(move |tile| [Column::Tiles(size, tile), Column::Waste(size, tile)])
-        });
-        of_list.chain(of_config).chain(of_both)
+    fn all(&self, last_target: Option<usize>) -> Vec<Column> {
+        let tiles: Vec<usize> = (0..self.parameters.len().min(MAX_PAIRED)).collect();
+        let mut all = vec![
+            Column::Volume,
+            Column::Score,
+            Column::ParameterVolume,
+            Column::Opaque,
+        ];
+        for number in 0..self.numbers.len() {
+            all.extend([Column::Number(number), Column::TrailingZeros(number)]);
+        }
+        all.extend((0..self.texts.len()).map(Column::Text));
+        all.extend((0..last_target.map_or(0, |last| last + 1)).map(Column::Target));
+        all.extend((0..self.parameters.len()).map(Column::Parameter));
+        for (one, other) in pairs(&self.sizes) {
+            all.extend([Column::Product(one, other), Column::Ratio(one, other)]);
+        }
+        for (one, other) in pairs(&tiles) {
+            all.push(Column::ParameterProduct(one, other));
+        }
+        for &size in &self.sizes {
+            for &tile in &tiles {
+                all.extend([Column::Tiles(size, tile), Column::Waste(size, tile)]);
+            }
+        }
+        all
     }
 
     /// Bytes that it takes.
@@ -183,28 +157,36 @@ impl Columns {
         names.sum::<usize>() + texts.sum::<usize>() + size_of_val(&*self.list)
     }
 
+    /// Texts that no known list has, with the names of their features.
+    pub(super) fn unknown_values(&self, features: &InstanceFeatures) -> Vec<(String, String)> {
+        let texts = features.iter().filter_map(|feature| match feature.value() {
+            InstanceValue::Text(text) => Some((feature.name().to_owned(), text.clone())),
+            InstanceValue::Number(_) => None,
+        });
+        let is_unknown = |text: &(String, String)| self.texts.binary_search(text).is_err();
+        texts.filter(is_unknown).collect()
+    }
+
     /// What is known of an instance on a target.
-    pub(super) fn list_values(&self, features: &InstanceFeatures, target: usize) -> ListValues {
+    fn list_values(&self, features: &InstanceFeatures, other_target: Option<usize>) -> ListValues {
         let mut values = ListValues {
             numbers: vec![-1.0; self.numbers.len()],
             texts: vec![false; self.texts.len()],
-            target,
+            other_target,
         };
         for feature in features.iter() {
+            let name = feature.name();
             match feature.value() {
                 InstanceValue::Number(number) => {
-                    let place = self
-                        .numbers
-                        .binary_search_by(|name| name.as_str().cmp(feature.name()));
-                    if let Ok(place) = place {
+                    let mut places = self.numbers.iter();
+                    if let Some(place) = places.position(|known| known == name) {
                         values.numbers[place] = *number;
                     }
                 }
                 InstanceValue::Text(text) => {
-                    let place = self.texts.binary_search_by(|(name, known)| {
-                        (name.as_str(), known).cmp(&(feature.name(), text))
-                    });
-                    if let Ok(place) = place {
+                    let mut places = self.texts.iter();
+                    let place = places.position(|(known, value)| known == name && value == text);
+                    if let Some(place) = place {
                         values.texts[place] = true;
                     }
                 }
@@ -213,10 +195,8 @@ impl Columns {
         values
     }
 
-    pub(super) fn parameters_of<'a>(&'a self, point: &'a Point) -> impl Iterator<Item = f64> + 'a {
-        self.parameters
-            .iter()
-            .map(|&place| point.columns.value(place))
+    fn parameters_of<'a>(&'a self, point: &'a Point) -> impl Iterator<Item = f64> + 'a {
+        self.parameters.iter().map(|&place| point.feature(place))
     }
 }
 
@@ -229,9 +209,9 @@ fn pairs(all: &[usize]) -> Vec<(usize, usize)> {
     pairs.collect()
 }
 
-impl<'a> InstanceRows<'a> {
+impl<'a> RelatedRows<'a> {
     /// The rows of all measurements, list by list.
-    pub(super) fn of_lists(columns: &'a Columns, lists: &[MeasuredInstance]) -> Self {
+    pub(super) fn of_lists(columns: &'a Columns, lists: &[RelatedList]) -> Self {
         let mut numbers = BTreeMap::<Vec<u64>, usize>::new();
         let mut parameters = Vec::new();
         let mut rows = Vec::new();
@@ -251,14 +231,35 @@ impl<'a> InstanceRows<'a> {
             columns,
             lists: lists
                 .iter()
-                .map(|list| columns.list_values(&list.features, list.target()))
+                .map(|list| columns.list_values(&list.features, list.other_target))
                 .collect(),
             parameters: Cow::Owned(parameters),
             rows: Cow::Owned(rows),
         }
     }
 
-    fn value(&self, column: Column, (list, config, score): (usize, usize, f64)) -> f64 {
+    /// The rows of some configurations of a list that was not measured.
+    pub(super) fn of_points(
+        columns: &'a Columns,
+        features: &InstanceFeatures,
+        other_target: Option<usize>,
+        points: &[Point],
+    ) -> Self {
+        let rows = points.iter().enumerate();
+        Self {
+            lists: Cow::Owned(vec![columns.list_values(features, other_target)]),
+            parameters: points
+                .iter()
+                .flat_map(|point| columns.parameters_of(point))
+                .collect(),
+            rows: rows
+                .map(|(number, point)| (0, number, point.score))
+                .collect(),
+            columns,
+        }
+    }
+
+    fn value(&self, column: Column, (list, config, score): RelatedRow) -> f64 {
         let list = &self.lists[list];
         let width = self.columns.parameters.len();
         let parameters = &self.parameters[config * width..][..width];
@@ -271,7 +272,7 @@ impl<'a> InstanceRows<'a> {
             Column::Number(number) => list.numbers[number],
             Column::TrailingZeros(number) => trailing_zeros(list.numbers[number]),
             Column::Text(text) => f64::from(u8::from(list.texts[text])),
-            Column::Target(target) => f64::from(u8::from(list.target == target)),
+            Column::Target(target) => f64::from(u8::from(list.other_target == Some(target))),
             Column::Volume => self
                 .columns
                 .sizes
@@ -311,7 +312,7 @@ fn trailing_zeros(value: f64) -> f64 {
     zeros
 }
 
-impl Rows for InstanceRows<'_> {
+impl Rows for RelatedRows<'_> {
     fn rows(&self) -> usize {
         self.rows.len()
     }

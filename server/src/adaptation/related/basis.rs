@@ -1,15 +1,23 @@
-/// What related lists say, and whether they are used.
+/// What related lists are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SourceKind {
+    Instances,
+    Kernels,
+    Targets,
+}
+
+/// What a source of related lists says, and whether it is used. Each other target is a source, and all instances or all kernels are one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct RelatedBasis {
-    /// Number of lists that have enough measurements, if several are judged together.
+    /// Number of lists that have enough measurements.
     pub(crate) lists: usize,
     /// Number of distinct configurations that were measured or failed.
     pub(crate) measured: usize,
-    /// Kendall's tau of times and what other lists, or for the target's own times these lists, predict of them.
+    /// Kendall's tau of times and what other lists, or for the graph's own times this source, predict of them.
     pub(crate) agreement: f64,
-    /// The same of the times and the model's scores, if it is compared.
+    /// The same of the times of kernels and the model's scores; else 0.
     pub(crate) score_tau: f64,
-    /// `None` if they are used.
+    /// `None` if it is used.
     pub(crate) refusal: Option<Refusal>,
 }
 

@@ -1,0 +1,368 @@
+//! What related lists of measurements say of run times, up to a common number, before or beside measurements of the list itself:
+//! other instances of a set, the same graph on other targets, and kernels of one structure.
+//!
+//! Times of different lists are never mixed, because every list has a level of its own: what its fastest configuration takes. The
+//! level is learned, because the fastest of a few measured configurations is seldom the fastest of all. Boosted trees learn
+//! ln(seconds) above the level, clipped, and slow rows count little. Their columns are features of the instance, parameters of the
+//! configuration, and what sizes and tiles say together. Kernels have few measurements and new bounds, so that they have a line in
+//! place of trees. Lists are left out in turn: how well the others predict them says whether they are believed, and how far a first
+//! pick is expected to be above the fastest. Other targets are believed one by one, and as long as the graph's own measurements
+//! do not contradict them.
+
+mod basis;
+mod columns;
+mod learner;
+mod left_out;
+mod rises;
+
+use std::{mem::take, sync::Arc};
+
+use hlorank_graph::InstanceFeatures;
+
+use super::{
+    Measurements, Point, Prior,
+    trees::{Examples, Growth, Trees},
+};
+use crate::statistics::{mean, scalar, tau, variance_by_chance};
+use columns::{Columns, RelatedRows};
+use learner::{Learner, ROUNDS, ROUNDS_OF_LEVELS};
+use left_out::{LeftOutList, Slowdowns, left_out};
+use rises::Rises;
+
+pub(crate) use basis::{Refusal, RelatedBasis, SourceKind};
+pub(crate) use columns::MAX_PARAMETERS;
+pub(crate) use left_out::Slowdown;
+
+/// The measurements of a graph on a target.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RelatedList {
+    /// Of its instance, if it has some.
+    pub(crate) features: Arc<InstanceFeatures>,
+    /// The number of the other target; `None` on the call's own.
+    pub(crate) other_target: Option<usize>,
+    pub(crate) measurements: Measurements,
+}
+
+/// What related lists taught.
+#[derive(Debug)]
+pub(crate) struct RelatedModel {
+    pub(crate) kind: SourceKind,
+    columns: Columns,
+    /// How much ln(seconds) rises per unit of the model's score, beside what the fit says.
+    slope: f64,
+    fit: Fit,
+    /// Predicts which configurations fail; `None` if few did.
+    failures: Option<Trees>,
+    slowdowns: Option<Slowdowns>,
+    /// What is expected of run times if it takes the place of scores.
+    prior: Prior,
+    bases: Vec<RelatedBasis>,
+    /// Number of lists on the call's own target.
+    own: usize,
+}
+
+/// What is expected of ln(seconds), up to a common number, in place of the model's scores.
+#[derive(Clone, Debug)]
+pub(crate) struct Expectation {
+    pub(crate) model: Arc<RelatedModel>,
+    /// Of the instance for which it is expected.
+    pub(crate) features: Arc<InstanceFeatures>,
+}
+
+/// What predicts ln(seconds) above the level of a list.
+#[derive(Debug)]
+enum Fit {
+    Rises(Rises),
+    Trees(Trees),
+}
+
+/// Minimum number of measured configurations of another target, and of all instances; and of a target's own that others are compared with.
+const ENOUGH: usize = 5;
+
+/// Minimum number of kernels, and of measured configurations of one.
+const MIN_KERNELS: usize = 2;
+const MIN_OF_KERNEL: usize = 3;
+
+/// How many deviations better than chance lists have to predict each other; kernels more, since the model may be no better than chance.
+const SURE: f64 = 2.0;
+const SURE_OF_KERNELS: f64 = 3.0;
+
+/// By how much other kernels have to predict better than the model.
+const GAIN: f64 = 0.03;
+
+/// Number of the target's own times from which on another target has to agree with them, by this many deviations of chance: it then
+/// teaches nothing that they do not.
+const MANY: usize = 20;
+const AGREES_NOT: f64 = 0.5;
+
+/// Number of instances from which on what they say is followed without a doubt.
+const FOLLOWED: usize = 20;
+
+/// Number of instances from which on failures are predicted, and how sure of a failure is enough.
+const FAILURES_FROM: usize = 100;
+const SURE_OF_FAILURE: f64 = 0.9;
+
+/// What a predicted failure adds to ln(seconds).
+const FAILURE: f64 = 7.0;
+
+/// Number of the target's own instances from which on those of other targets do not count.
+const OWN_ALONE: usize = 200;
+
+/// Bounds of the deviation of a list from what others say, and what it is if there are no others.
+const SPREAD: [f64; 2] = [0.05, 2.0];
+const SPREAD_OF_ONE: f64 = 0.3;
+
+impl RelatedList {
+    /// The number of its source: each other target is one, and all instances or all kernels are one.
+    pub(crate) fn source(&self, kind: SourceKind) -> usize {
+        match kind {
+            SourceKind::Targets => self.other_target.unwrap_or(0),
+            SourceKind::Instances | SourceKind::Kernels => 0,
+        }
+    }
+
+    fn is_enough(&self, kind: SourceKind) -> bool {
+        let measured = self.measurements.measured();
+        match kind {
+            SourceKind::Instances => measured > 0,
+            SourceKind::Kernels => measured >= MIN_OF_KERNEL,
+            SourceKind::Targets => measured >= ENOUGH && self.measurements.teach(),
+        }
+    }
+}
+
+impl RelatedModel {
+    /// Learns from lists in the order of the store, in which the same lists teach the same. Returns only the reasons if they say nothing.
+    pub(crate) fn new(
+        kind: SourceKind,
+        prior: Prior,
+        mut lists: Vec<RelatedList>,
+    ) -> Result<Self, Vec<RelatedBasis>> {
+        let is_own = |list: &RelatedList| list.other_target.is_none();
+        let own = |lists: &[RelatedList]| lists.iter().filter(|list| is_own(list)).count();
+        if own(&lists) >= OWN_ALONE {
+            lists.retain(is_own);
+        }
+        let sources = lists.iter().map(|list| list.source(kind) + 1).max();
+        let too_few = RelatedBasis {
+            refusal: Some(Refusal::TooFew),
+            ..RelatedBasis::default()
+        };
+        let mut bases = vec![too_few; sources.unwrap_or(1)];
+        for list in &lists {
+            let source = &mut bases[list.source(kind)];
+            source.measured += list.measurements.distinct();
+            source.lists += usize::from(list.is_enough(kind));
+        }
+        lists.retain(|list| list.is_enough(kind));
+        let teach = match kind {
+            SourceKind::Instances => {
+                let mut lists = lists.iter();
+                bases[0].measured >= ENOUGH && lists.any(|list| list.measurements.teach())
+            }
+            SourceKind::Kernels => lists.len() >= MIN_KERNELS,
+            SourceKind::Targets => !lists.is_empty(),
+        };
+        if !teach {
+            return Err(bases);
+        }
+        let own = own(&lists);
+        let is_failed: Vec<f64> = lists
+            .iter()
+            .flat_map(|list| {
+                let timed = list.measurements.times.iter().map(|_| 0.0);
+                timed.chain(list.measurements.failed.iter().map(|_| 1.0))
+            })
+            .collect();
+        // A failure counts as slow.
+        for list in &mut lists {
+            list.measurements = take(&mut list.measurements).with_failures_slow();
+        }
+        let columns = Columns::new(&lists);
+        let rows = RelatedRows::of_lists(&columns, &lists);
+        let learner = Learner::new(kind, prior, &rows, &lists);
+        let levels = learner.levels();
+        let left_out = left_out(&learner, &levels);
+        let source = |list: usize| lists[list].source(kind);
+        for (number, basis) in bases
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, basis)| basis.lists > 0)
+        {
+            basis.judge(
+                kind,
+                left_out.iter().filter(|left| source(left.list) == number),
+            );
+        }
+        let is_used = |list: usize| bases[source(list)].refusal.is_none();
+        if !(0..lists.len()).any(is_used) {
+            return Err(bases);
+        }
+        let fit = learner.fit(&levels, ROUNDS, is_used);
+        let failures = (own >= FAILURES_FROM && is_failed.contains(&1.0)).then(|| {
+            let examples = Examples {
+                rows: &learner.binned,
+                targets: &is_failed,
+                weights: None,
+            };
+            Trees::new(&examples, Growth::new(ROUNDS_OF_LEVELS, true))
+        });
+        let prior = match kind {
+            SourceKind::Kernels => prior,
+            SourceKind::Instances | SourceKind::Targets => Prior {
+                spread: spread(left_out.iter().filter(|left| is_used(left.list))),
+                // Lists that say nothing are refused. If the others could be doubted, too, then suggestions would go where they
+                // are most extreme, and find less.
+                doubt: 0.0,
+                ..prior
+            },
+        };
+        Ok(Self {
+            kind,
+            slope: learner.slope(),
+            fit,
+            failures,
+            slowdowns: Slowdowns::new(&left_out).filter(|_| kind == SourceKind::Instances),
+            prior: Prior {
+                slope: 1.0,
+                ..prior
+            },
+            bases,
+            own,
+            columns,
+        })
+    }
+
+    /// What becomes of each source, given the measurements of the graph itself.
+    pub(crate) fn bases(&self, own: &Measurements) -> Vec<RelatedBasis> {
+        let mut bases = self.bases.clone();
+        if self.kind != SourceKind::Targets || own.measured() < ENOUGH {
+            return bases;
+        }
+        for (target, basis) in bases.iter_mut().enumerate() {
+            if basis.refusal.is_some() {
+                continue;
+            }
+            // Whole times, and what the target adds to the model: many own measurements teach more than one that adds little.
+            let rest = self.rest(&InstanceFeatures::default(), Some(target), &own.points);
+            basis.agreement = tau(&own.times, &rest);
+            let deviations = basis.agreement / variance_by_chance(own.measured()).sqrt();
+            // Few times contradict by a reversed order alone, many by an order that is unlike.
+            let contradicts =
+                deviations < -SURE || (own.measured() >= MANY && deviations < AGREES_NOT);
+            basis.refusal = contradicts.then_some(Refusal::Contradicted);
+        }
+        bases
+    }
+
+    /// `[points]` ln(seconds) of an instance on the call's own target or another one, beside what the model explains.
+    fn rest(
+        &self,
+        features: &InstanceFeatures,
+        other_target: Option<usize>,
+        points: &[Point],
+    ) -> Vec<f64> {
+        let rows = RelatedRows::of_points(&self.columns, features, other_target, points);
+        let mut predicted = match &self.fit {
+            Fit::Rises(rises) => points.iter().map(|point| rises.predict(point)).collect(),
+            Fit::Trees(trees) => trees.predict(&rows),
+        };
+        if let Some(failures) = &self.failures {
+            for (time, failure) in predicted.iter_mut().zip(failures.predict(&rows)) {
+                if failure > SURE_OF_FAILURE {
+                    *time += FAILURE;
+                }
+            }
+        }
+        predicted
+    }
+
+    /// Bytes that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let trees = match &self.fit {
+            Fit::Rises(_) => None,
+            Fit::Trees(trees) => Some(trees),
+        };
+        let trees = trees.into_iter().chain(&self.failures).map(Trees::bytes);
+        self.columns.bytes() + trees.sum::<usize>()
+    }
+}
+
+impl RelatedBasis {
+    /// Compares its lists with what others say of them.
+    fn judge<'a>(&mut self, kind: SourceKind, lists: impl Iterator<Item = &'a LeftOutList>) {
+        self.refusal = None;
+        // A list with one time has no order.
+        let lists: Vec<&LeftOutList> = lists.filter(|list| list.configs > 1).collect();
+        if lists.is_empty() {
+            // A single list has no other to be compared with, and is believed until measurements contradict it.
+            return;
+        }
+        let taus: Vec<f64> = lists.iter().map(|list| list.tau).collect();
+        let variances = lists.iter().map(|list| variance_by_chance(list.configs));
+        let chance = variances.sum::<f64>().sqrt() / scalar(lists.len());
+        self.agreement = mean(&taus);
+        let mut sure = SURE;
+        if kind == SourceKind::Kernels {
+            let taus: Vec<f64> = lists.iter().map(|list| list.score_tau).collect();
+            self.score_tau = mean(&taus);
+            sure = SURE_OF_KERNELS;
+        }
+        // Chance comes first: kernels may beat a model that is worse than random.
+        if self.agreement <= sure * chance {
+            self.refusal = Some(Refusal::NoBetterThanChance);
+        } else if kind == SourceKind::Kernels && self.agreement <= self.score_tau + GAIN {
+            self.refusal = Some(Refusal::NoBetterThanModel);
+        }
+    }
+}
+
+/// The deviation of lists from what others say of them.
+fn spread<'a>(lists: impl Iterator<Item = &'a LeftOutList>) -> f64 {
+    let (mut squares, mut weights) = (0.0, 0.0);
+    for list in lists {
+        squares += list.squares;
+        weights += list.weights;
+    }
+    let [least, most] = SPREAD;
+    if weights > 0.0 {
+        libm::sqrt(squares / weights).clamp(least, most)
+    } else {
+        SPREAD_OF_ONE
+    }
+}
+
+impl Expectation {
+    /// What is expected of run times if it has taken the place of scores.
+    pub(crate) fn prior(&self) -> Prior {
+        self.model.prior
+    }
+
+    /// Whether enough instances are known to measure what they predict to be fastest, whatever is uncertain.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.model.kind == SourceKind::Instances && self.model.own >= FOLLOWED
+    }
+
+    /// Texts of the instance that no measured one has, with the names of their features.
+    pub(crate) fn unknown_values(&self) -> Vec<(String, String)> {
+        self.model.columns.unknown_values(&self.features)
+    }
+
+    /// How far a first pick of some configurations is expected to be above the fastest, given what is expected of it; nothing if
+    /// the lists do not say it.
+    pub(crate) fn slowdown(&self, expected: f64, configs: usize) -> Option<Slowdown> {
+        let slowdowns = self.model.slowdowns.as_ref();
+        slowdowns?.of_pick(expected, configs)
+    }
+
+    /// Takes the place of the scores of points.
+    pub(crate) fn replace_scores(&self, points: &mut [Point]) {
+        let rest = self.model.rest(&self.features, None, points);
+        for (point, rest) in points.iter_mut().zip(rest) {
+            point.score = self.model.slope * point.score + rest;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
