@@ -7,6 +7,7 @@ from statistics import fmean
 
 import numpy as np
 
+from hlorank.answers.ranking import Ranking
 from hlorank.calls.sync.calls import Calls
 from hlorank.checks.arguments import whole_number
 from hlorank.checks.errors import ArgumentError
@@ -21,7 +22,9 @@ _INSTANCES = 4
 _CANDIDATES = 1_024
 """Maximum number of configurations to choose from."""
 _TIMEOUT = 120.0
-"""Seconds for a call by default: the first one waits until the server has learned all instances."""
+"""Seconds for a call by default: the first ones wait until the server has learned all instances."""
+_BEING_LEARNED = "INSTANCES_BEING_LEARNED"
+"""The reason of a warning that an answer does not rest on other instances yet."""
 
 
 def family_policy(
@@ -47,8 +50,7 @@ def family_policy(
     for row, graph in enumerate(graphs):
         scores = np.zeros(len(candidates))
         if np.isnan(logs[row]).any():
-            adapt = Adapt(target, use_stored=True)
-            ranking = client.rank(graph, asked, adapt=adapt, timeout=timeout)
+            ranking = _ranked(client, graph, asked, Adapt(target, use_stored=True), timeout)
             scores[ranking.best] = ranking.best_scores
         table[row] = _completed(logs[row], scores)
     instances = [graph.instance for graph in graphs]
@@ -60,6 +62,20 @@ def family_policy(
         count,
         1 - float(np.isnan(logs).mean()),
     )
+
+
+def _ranked(
+    client: Calls,
+    graph: Graph,
+    asked: ConfigFeatures,
+    adapt: Adapt,
+    timeout: float | str | None,
+) -> Ranking:
+    """Asks until the answer rests on all instances: a call waits for half of its deadline."""
+    while True:
+        ranking = client.rank(graph, asked, adapt=adapt, timeout=timeout)
+        if all(warning.reason != _BEING_LEARNED for warning in ranking.warnings):
+            return ranking
 
 
 def _measured(
