@@ -1,10 +1,10 @@
-use std::sync::Arc;
+use std::{iter::once, sync::Arc};
 
 use hlorank_graph::Digest;
 use quick_cache::{Weighter, sync::Cache};
 
 use super::{
-    AdaptedModel, Measurements, Prior, Refusal, RelatedBasis, RelatedList, RelatedModel, SourceKind,
+    AdaptedModel, Measurements, Prior, RelatedList, RelatedModel, SourceKind, TaughtByLists,
 };
 use crate::metrics::CacheSizes;
 
@@ -15,9 +15,6 @@ pub(crate) struct LessonCache {
     /// Of related lists.
     related: Cache<Digest, TaughtByLists, WeightInBytes>,
 }
-
-/// What related lists taught; only why not, if they say nothing.
-pub(crate) type TaughtByLists = Result<Arc<RelatedModel>, Vec<RelatedBasis>>;
 
 /// Maximum number of bytes of each.
 const BYTES: u64 = 64 << 20;
@@ -40,7 +37,7 @@ impl Weighter<Digest, Option<Arc<AdaptedModel>>> for WeightInBytes {
 
 impl Weighter<Digest, TaughtByLists> for WeightInBytes {
     fn weight(&self, _: &Digest, taught: &TaughtByLists) -> u64 {
-        (ENTRY_BYTES + taught.as_ref().map_or(0, |model| model.bytes())) as u64
+        (ENTRY_BYTES + taught.0.as_ref().map_or(0, |model| model.bytes())) as u64
     }
 }
 
@@ -87,37 +84,37 @@ impl LessonCache {
         prior: Prior,
         mut lists: Vec<RelatedList>,
         own: &Measurements,
-    ) -> (Option<Arc<RelatedModel>>, Vec<RelatedBasis>) {
-        let model = match self.taught(kind, prior, &lists) {
-            Ok(model) => model,
-            Err(bases) => return (None, bases),
-        };
-        let bases = model.bases(own);
-        let is_contradicted = |basis: &RelatedBasis| basis.refusal == Some(Refusal::Contradicted);
-        if !bases.iter().any(is_contradicted) {
-            return (Some(model), bases);
+    ) -> TaughtByLists {
+        let (mut model, mut bases) = self.taught(kind, prior, &lists);
+        let learned = model.as_ref();
+        if learned.is_some_and(|model| model.refuse_contradicted(own, &mut bases)) {
+            lists.retain(|list| bases[list.source(kind)].refusal.is_none());
+            let (rest, bases_of_rest) = self.taught(kind, prior, &lists);
+            model = rest;
+            // Without the contradicted ones, another may be unlike all that are left.
+            for (basis, of_rest) in bases.iter_mut().zip(bases_of_rest) {
+                basis.refusal = basis.refusal.or(of_rest.refusal);
+            }
         }
-        lists.retain(|list| bases[list.source(kind)].refusal.is_none());
-        (self.taught(kind, prior, &lists).ok(), bases)
+        (model, bases)
     }
 
     /// Learns from related lists, unless that was done before.
     fn taught(&self, kind: SourceKind, prior: Prior, lists: &[RelatedList]) -> TaughtByLists {
         // The lists of a kind that are learned by call have no features.
-        let digests = lists.iter().map(|list| {
-            let source = [
-                kind as u8,
-                u8::try_from(list.source(kind)).unwrap_or(u8::MAX),
-            ];
-            [&digest(prior, &list.measurements).0[..], &source[..]].concat()
+        let of_lists = lists.iter().map(|list| {
+            let target = format!("{:?}", list.other_target).into_bytes();
+            [&digest(prior, &list.measurements).0[..], &target].concat()
         });
-        let digests: Vec<Vec<u8>> = digests.collect();
-        let parts = digests.iter().map(Vec::as_slice);
+        let parts: Vec<Vec<u8>> = once(format!("{kind:?}").into_bytes())
+            .chain(of_lists)
+            .collect();
+        let parts = parts.iter().map(Vec::as_slice);
         let digest = Digest::of_parts("hlorank 2026 related lists", parts);
         if let Some(taught) = self.related.get(&digest) {
             return taught;
         }
-        let taught = RelatedModel::new(kind, prior, lists.to_vec()).map(Arc::new);
+        let taught = RelatedModel::learn(kind, prior, lists.to_vec());
         self.related.insert(digest, taught.clone());
         taught
     }

@@ -29,7 +29,7 @@ mod suggest;
 mod trees;
 
 pub(crate) use crate::model::Prior;
-pub(crate) use cache::{LessonCache, TaughtByLists};
+pub(crate) use cache::LessonCache;
 pub(crate) use confidence::PredictedList;
 pub(crate) use effects::{LayoutMeans, LayoutRows};
 pub(crate) use measurements::{Measurement, Measurements};
@@ -37,6 +37,6 @@ pub(crate) use model::{AdaptedModel, Basis, MAX_SIZE};
 pub(crate) use point::Point;
 pub(crate) use related::{
     Expectation, MAX_PARAMETERS, Refusal, RelatedBasis, RelatedList, RelatedModel, Slowdown,
-    SourceKind,
+    SourceKind, TaughtByLists,
 };
 pub(crate) use suggest::{Candidates, Reason, Suggestion, SuggestionRequest};

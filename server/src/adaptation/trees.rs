@@ -33,15 +33,19 @@ pub(super) trait Rows {
 }
 
 /// Rows whose columns are cut into bins once, for all trees that learn from them.
-pub(super) struct BinnedRows(Vec<BinnedColumn>);
+pub(super) struct BinnedRows {
+    columns: Vec<Column>,
+    /// `[rows, columns]` number of thresholds below each value. Those of a row lie together, because they are asked for together.
+    bins: Vec<u8>,
+}
 
 /// Rows to learn from.
 pub(super) struct Examples<'a> {
     pub(super) rows: &'a BinnedRows,
     /// `[rows]` what is predicted.
     pub(super) targets: &'a [f64],
-    /// `[rows]` how much each row counts; `None` if all count 1.
-    pub(super) weights: Option<&'a [f64]>,
+    /// `[rows]` how much each row counts.
+    pub(super) weights: &'a [f64],
 }
 
 /// How trees grow.
@@ -62,13 +66,6 @@ struct Column {
     number: usize,
     /// Ascending.
     thresholds: Vec<f64>,
-}
-
-/// A column as numbers of the intervals between its thresholds.
-struct BinnedColumn {
-    column: Column,
-    /// `[rows]` number of thresholds below each value.
-    bins: Vec<u8>,
 }
 
 /// Its first node is the root.
@@ -95,7 +92,7 @@ struct Sum([f32; 4]);
 
 /// What trees learn from, in one round.
 struct Round<'a> {
-    columns: &'a [BinnedColumn],
+    rows: &'a BinnedRows,
     /// Numbers of the columns that are drawn.
     drawn: Vec<usize>,
     /// `[rows]` what is left over, times the weight.
@@ -125,8 +122,8 @@ const MAX_COLUMNS: usize = 256;
 /// Number of rows whose values give the thresholds of a column, since sorting all takes longer than learning from them.
 const SAMPLE: usize = 4_096;
 
-/// Number of columns whose sums are made together.
-const AT_ONCE: usize = 4;
+/// Number of rows after which it is another call's turn.
+const AT_ONCE: usize = 1_024;
 
 /// What a tree adds of what its leaves found.
 const RATE: f64 = 0.08;
@@ -152,11 +149,12 @@ impl Growth {
 
 impl Trees {
     pub(super) fn new(examples: &Examples<'_>, growth: Growth) -> Self {
-        let BinnedRows(columns) = examples.rows;
-        let rows = examples.targets.len();
-        let ones = vec![1.0; rows];
-        let weights = examples.weights.unwrap_or(&ones);
-        let weighted = || examples.targets.iter().zip(weights);
+        let Examples {
+            rows,
+            targets,
+            weights,
+        } = *examples;
+        let weighted = || zip(targets, weights);
         let total: f64 = weighted().map(|(target, weight)| target * weight).sum();
         let weight: f64 = weights.iter().sum();
         let mean = if weight > 0.0 { total / weight } else { 0.0 };
@@ -166,8 +164,8 @@ impl Trees {
         for number in pace::in_steps(1, 0..growth.rounds) {
             let seed = mix(number as u64);
             let round = Round {
-                columns,
-                drawn: (0..columns.len())
+                rows,
+                drawn: (0..rows.columns.len())
                     .filter(|&column| is_drawn(mix(seed), column, SHARE_OF_COLUMNS))
                     .collect(),
                 left: &left,
@@ -175,48 +173,45 @@ impl Trees {
                 least: growth.least,
             };
             let counts = |row: &usize| weights[*row] > 0.0 && is_drawn(seed, *row, SHARE_OF_ROWS);
-            let rows = (0..rows).filter(counts);
-            let rows = rows.map(|row| u32::try_from(row).unwrap_or(u32::MAX));
-            let tree = round.grow(rows.collect(), growth.leaves);
-            for (row, left) in left.iter_mut().enumerate() {
-                *left -= weights[row] * tree.predict(|column| columns[column].bins[row]);
+            let drawn = (0..left.len()).filter(counts);
+            let drawn = drawn.map(|row| u32::try_from(row).unwrap_or(u32::MAX));
+            let tree = round.grow(drawn.collect(), growth.leaves);
+            for (row, left) in pace::in_steps(AT_ONCE, left.iter_mut().enumerate()) {
+                *left -= weights[row] * tree.predict(rows.row(row));
             }
             trees.push(tree);
         }
         Self {
             mean,
-            columns: columns.iter().map(|each| each.column.clone()).collect(),
+            columns: rows.columns.clone(),
             rounds: trees,
         }
     }
 
-    /// `[rows]` the number that is predicted for each row that they learned from.
-    pub(super) fn predict_known(&self, BinnedRows(columns): &BinnedRows, rows: usize) -> Vec<f64> {
-        let mut sums = vec![self.mean; rows];
-        for tree in pace::in_steps(16, &self.rounds) {
-            for (row, sum) in sums.iter_mut().enumerate() {
-                *sum += tree.predict(|column| columns[column].bins[row]);
-            }
-        }
-        sums
-    }
-
     /// `[rows]` the number that is predicted for each row.
     pub(super) fn predict<R: Rows + ?Sized>(&self, rows: &R) -> Vec<f64> {
-        let (count, width) = (rows.rows(), self.columns.len());
-        // The bins of a row lie together, because each tree asks for some of them.
-        let mut bins = vec![0; count * width];
+        let width = self.columns.len();
+        let mut bins = vec![0; rows.rows() * width];
         for (place, column) in pace::in_steps(1, self.columns.iter().enumerate()) {
             let values = rows.column(column.number);
             for (row, value) in values.into_iter().enumerate() {
                 bins[row * width + place] = column.bin(value);
             }
         }
-        let mut sums = vec![self.mean; count];
+        self.predict_bins(&bins, rows.rows())
+    }
+
+    /// `[rows]` the number that is predicted for each row that they learned from.
+    pub(super) fn predict_known(&self, known: &BinnedRows, rows: usize) -> Vec<f64> {
+        self.predict_bins(&known.bins, rows)
+    }
+
+    fn predict_bins(&self, bins: &[u8], rows: usize) -> Vec<f64> {
+        let width = self.columns.len();
+        let mut sums = vec![self.mean; rows];
         for tree in pace::in_steps(16, &self.rounds) {
-            for (row, sum) in sums.iter_mut().enumerate() {
-                let bins = &bins[row * width..][..width];
-                *sum += tree.predict(|column| bins[column]);
+            for (row, sum) in pace::in_steps(AT_ONCE, sums.iter_mut().enumerate()) {
+                *sum += tree.predict(&bins[row * width..][..width]);
             }
         }
         sums
@@ -232,13 +227,13 @@ impl Trees {
 }
 
 impl Tree {
-    fn predict(&self, bin: impl Fn(usize) -> u8) -> f64 {
+    fn predict(&self, bins: &[u8]) -> f64 {
         let mut node = self.0[0];
         loop {
             match node {
                 Node::Leaf(value) => return value,
                 Node::Split(split, children) => {
-                    let is_above = bin(split.column.into()) > split.threshold;
+                    let is_above = bins[usize::from(split.column)] > split.threshold;
                     node = self.0[usize::from(children[usize::from(is_above)])];
                 }
             }
@@ -276,8 +271,8 @@ impl BinnedRows {
         let weights = vec![1.0; targets.len()];
         let left = centered(targets.to_vec());
         let everything: Vec<u32> = (0..).take(targets.len()).collect();
-        let mut kept: Vec<(f32, BinnedColumn)> = Vec::new();
-        let leave_out = |kept: &mut Vec<(f32, BinnedColumn)>| {
+        let mut kept: Vec<(f32, Self)> = Vec::new();
+        let leave_out = |kept: &mut Vec<(f32, Self)>| {
             kept.sort_by(|(one, _), (other, _)| other.total_cmp(one));
             kept.truncate(MAX_COLUMNS);
         };
@@ -287,10 +282,12 @@ impl BinnedRows {
             if column.thresholds.is_empty() {
                 continue;
             }
-            let bins = values.iter().map(|value| column.bin(*value)).collect();
-            let columns = [BinnedColumn { column, bins }];
+            let binned = Self {
+                bins: values.iter().map(|value| column.bin(*value)).collect(),
+                columns: vec![column],
+            };
             let round = Round {
-                columns: &columns,
+                rows: &binned,
                 drawn: vec![0],
                 left: &left,
                 weights: &weights,
@@ -298,16 +295,29 @@ impl BinnedRows {
             };
             let best = round.best_split(&round.sums(&everything));
             let gain = best.map_or(0.0, |(_, gain)| gain);
-            kept.extend(columns.map(|column| (gain, column)));
+            kept.push((gain, binned));
             // Few are there at a time, because a point can have more columns than the points of a call have bytes.
             if kept.len() == 2 * MAX_COLUMNS {
                 leave_out(&mut kept);
             }
         }
         leave_out(&mut kept);
-        let mut kept: Vec<BinnedColumn> = kept.into_iter().map(|(_, each)| each).collect();
-        kept.sort_by_key(|each| each.column.number);
-        Self(kept)
+        kept.sort_by_key(|(_, one)| one.columns[0].number);
+        let mut bins = Vec::with_capacity(targets.len() * kept.len());
+        for row in pace::in_steps(AT_ONCE, 0..targets.len()) {
+            bins.extend(kept.iter().map(|(_, one)| one.bins[row]));
+        }
+        let columns = kept.into_iter().flat_map(|(_, one)| one.columns);
+        Self {
+            columns: columns.collect(),
+            bins,
+        }
+    }
+
+    /// `[columns]` the bins of a row.
+    fn row(&self, row: usize) -> &[u8] {
+        let width = self.columns.len();
+        &self.bins[row * width..][..width]
     }
 }
 
@@ -328,11 +338,10 @@ impl Round<'_> {
                 break;
             };
             let leaf = leaves.swap_remove(place);
-            let bins = &self.columns[usize::from(split.column)].bins;
-            let (above, below): (Vec<u32>, Vec<u32>) = leaf
-                .rows
-                .iter()
-                .partition(|&&row| bins[row as usize] > split.threshold);
+            let bin = |row: u32| self.rows.row(row as usize)[usize::from(split.column)];
+            let rows = leaf.rows.iter();
+            let (above, below): (Vec<u32>, Vec<u32>) =
+                rows.partition(|&&row| bin(row) > split.threshold);
             let children = [nodes.len(), nodes.len() + 1];
             nodes[leaf.node] = Node::Split(
                 split,
@@ -380,30 +389,14 @@ impl Round<'_> {
 
     /// `[drawn columns, bins]` the sums of some rows.
     fn sums(&self, rows: &[u32]) -> Vec<Sum> {
-        let of_rows: Vec<Sum> = rows.iter().map(|&row| self.row(row)).collect();
         let mut sums = vec![Sum::default(); self.drawn.len() * BINS];
-        // Several columns at a time, so that their sums do not wait for each other.
-        for (columns, sums) in zip(self.drawn.chunks(AT_ONCE), sums.chunks_mut(AT_ONCE * BINS)) {
-            let bins = columns.iter().map(|&column| &*self.columns[column].bins);
-            let bins: Vec<&[u8]> = bins.collect();
-            let (of_columns, _) = sums.as_chunks_mut::<BINS>();
-            if let ([one, two, three, four], [sums_1, sums_2, sums_3, sums_4]) =
-                (&bins[..], &mut *of_columns)
-            {
-                for (&row, of_row) in zip(rows, &of_rows) {
-                    let row = row as usize;
-                    sums_1[usize::from(one[row]) % BINS].add(*of_row);
-                    sums_2[usize::from(two[row]) % BINS].add(*of_row);
-                    sums_3[usize::from(three[row]) % BINS].add(*of_row);
-                    sums_4[usize::from(four[row]) % BINS].add(*of_row);
-                }
-                continue;
-            }
-            for (bins, sums) in zip(bins, of_columns) {
-                for (&row, of_row) in zip(rows, &of_rows) {
-                    // No bin is larger, and the compiler leaves out the check.
-                    sums[usize::from(bins[row as usize]) % BINS].add(*of_row);
-                }
+        let (of_columns, _) = sums.as_chunks_mut::<BINS>();
+        for &row in pace::in_steps(AT_ONCE, rows) {
+            let of_row = self.row(row);
+            let bins = self.rows.row(row as usize);
+            for (&column, sums) in zip(&self.drawn, &mut *of_columns) {
+                // No bin is larger, and the compiler leaves out the check.
+                sums[usize::from(bins[column]) % BINS].add(of_row);
             }
         }
         sums
@@ -413,7 +406,7 @@ impl Round<'_> {
     fn best_split(&self, sums: &[Sum]) -> Option<(Split, f32)> {
         let mut best: Option<(Split, f32)> = None;
         for (&column, sums) in self.drawn.iter().zip(sums.chunks_exact(BINS)) {
-            let bins = self.columns[column].column.thresholds.len() + 1;
+            let bins = self.rows.columns[column].thresholds.len() + 1;
             let mut all = Sum::default();
             for sum in &sums[..bins] {
                 all.add(*sum);
@@ -517,10 +510,11 @@ mod tests {
     }
 
     fn learned((points, targets): &(Vec<Point>, Vec<f64>), weights: Option<&[f64]>) -> Trees {
+        let ones = vec![1.0; targets.len()];
         let examples = Examples {
             rows: &BinnedRows::new(points.as_slice(), targets),
             targets,
-            weights,
+            weights: weights.unwrap_or(&ones),
         };
         Trees::new(&examples, Growth::new(300, false))
     }

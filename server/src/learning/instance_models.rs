@@ -78,8 +78,8 @@ impl KnownSet {
     /// Bytes of its model.
     fn bytes(&self) -> usize {
         let learned = self.learned.load();
-        let taught = learned.as_ref().map(|learned| &learned.taught);
-        taught.map_or(0, |taught| taught.as_ref().map_or(0, |model| model.bytes()))
+        let model = learned.as_ref().and_then(|set| set.taught.0.as_ref());
+        model.map_or(0, |model| model.bytes())
     }
 
     /// Whether the model of a set need not be learned again.

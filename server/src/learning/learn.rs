@@ -125,13 +125,15 @@ impl Learning {
         if related.instances.is_none() {
             if is_stored && learner.graph.task == Task::Tile {
                 let named = OtherTargets::Named(Vec::new());
-                let kernels = self.read_lists(SourceKind::Kernels, learner, &source, named);
-                let kernels = lesson.unless_failed(kernels.await).flatten();
-                related.read.extend(kernels);
+                let kernels = self.related(SourceKind::Kernels, learner, &source, named);
+                related
+                    .read
+                    .extend(lesson.unless_failed(kernels.read().await));
             }
-            let targets = self.read_lists(SourceKind::Targets, learner, &source, wanted.others);
-            let targets = lesson.unless_failed(targets.await).flatten();
-            related.read.extend(targets);
+            let targets = self.related(SourceKind::Targets, learner, &source, wanted.others);
+            related
+                .read
+                .extend(lesson.unless_failed(targets.read().await));
         }
         let cache = Arc::clone(&self.cache);
         let Some(measured) = measured else {

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     adaptation::{
         AdaptedModel, Basis, Expectation, LessonCache, MAX_SIZE, Measurements, Point, Prior,
-        RelatedBasis, RelatedModel, Slowdown, SourceKind, TaughtByLists,
+        RelatedBasis, Slowdown, SourceKind, TaughtByLists,
     },
     call::MAX_LEARNED,
     graphs::Warning,
@@ -112,43 +112,30 @@ impl Lesson {
         related: RelatedLesson,
         own: &Measurements,
     ) {
-        let features = &related.features;
-        match related.instances {
-            Some(Ok(model)) => {
-                let bases = model.bases(own);
-                self.add_sources(SourceKind::Instances, &[], bases);
-                self.expect(model, features);
-            }
-            Some(Err(bases)) => self.add_sources(SourceKind::Instances, &[], bases),
-            None => {}
-        }
-        for read in related.read {
-            let (model, bases) = cache.relate(read.kind, read.prior, read.lists, own);
-            self.add_sources(read.kind, &read.targets, bases);
-            if let Some(model) = model {
-                self.expect(model, features);
-            }
-        }
-    }
-
-    fn add_sources(&mut self, kind: SourceKind, targets: &[String], bases: Vec<RelatedBasis>) {
-        let sources = bases.into_iter().enumerate();
-        let sources = sources.map(|(number, basis)| RelatedSource {
-            kind,
-            target: match kind {
-                SourceKind::Targets => targets[number].clone(),
-                SourceKind::Instances | SourceKind::Kernels => String::new(),
-            },
-            basis,
+        let instances = related.instances.into_iter();
+        let instances = instances.map(|taught| (SourceKind::Instances, Vec::new(), taught));
+        let read = related.read.into_iter().map(|read| {
+            let taught = cache.relate(read.kind, read.prior, read.lists, own);
+            (read.kind, read.targets, taught)
         });
-        self.adaptation.sources.extend(sources);
-    }
-
-    fn expect(&mut self, model: Arc<RelatedModel>, features: &Arc<InstanceFeatures>) {
-        let features = Arc::clone(features);
-        let expectation = Expectation { model, features };
-        self.warnings.extend(unknown_values(&expectation));
-        self.adaptation.expectation = Some(expectation);
+        for (kind, targets, (model, bases)) in instances.chain(read) {
+            let sources = bases.into_iter().enumerate();
+            let sources = sources.map(|(number, basis)| RelatedSource {
+                kind,
+                target: match kind {
+                    SourceKind::Targets => targets[number].clone(),
+                    SourceKind::Instances | SourceKind::Kernels => String::new(),
+                },
+                basis,
+            });
+            self.adaptation.sources.extend(sources);
+            if let Some(model) = model {
+                let features = Arc::clone(&related.features);
+                let expectation = Expectation { model, features };
+                self.warnings.extend(unknown_values(&expectation));
+                self.adaptation.expectation = Some(expectation);
+            }
+        }
     }
 
     /// Adds what measured configurations say, beside related lists. What these expect takes the place of the points' scores.

@@ -1,7 +1,7 @@
 //! Reads stored measurements of related lists: of other instances of a set, of kernels that have the structure of the call's kernel, and
 //! of the call's graph on other targets. Instances are many, so that they are learned in the background.
 
-use std::{collections::BTreeSet, iter::once, sync::Arc, time::Instant};
+use std::{iter::once, sync::Arc, time::Instant};
 
 use hlorank_graph::{Digest, SegmentedGraph};
 
@@ -16,12 +16,12 @@ use crate::{
     engine::{Engine, Terms},
     memory::HeldBytes,
     model::Model,
-    store::{MeasurementStore, ReporterFilter, Subject},
+    store::{ReporterFilter, Subject},
     stored_measurements::{StoredMeasurements, read_canonical},
 };
 
 /// Related lists of a graph, and what reads them.
-struct RelatedLists {
+pub(super) struct RelatedLists {
     kind: SourceKind,
     stored: Arc<StoredMeasurements>,
     engine: Arc<Engine>,
@@ -75,8 +75,12 @@ impl Learning {
         source: &Source,
         others: OtherTargets,
     ) -> Result<Option<TaughtByLists>, CallError> {
-        let mut lists = self.lists(SourceKind::Instances, learner, source, others);
+        let mut lists = self.related(SourceKind::Instances, learner, source, others);
         lists.deadline = None;
+        // The order of names does not matter.
+        if let OtherTargets::Named(names) = &mut lists.others {
+            names.sort_unstable();
+        }
         // What others measured of further instances counts as much as the client's own, so that all clients share a model.
         if let ReporterFilter::First(_) = lists.source.whose {
             lists.source.whose = ReporterFilter::Everyone;
@@ -88,22 +92,8 @@ impl Learning {
         Ok(given.map(|set| set.taught.clone()))
     }
 
-    /// Reads kernels of the structure of the call's kernel, or the call's graph on other targets. Returns nothing if the call wants
-    /// no other targets, or if there are none.
-    pub(super) async fn read_lists(
-        &self,
-        kind: SourceKind,
-        learner: Learner<'_>,
-        source: &Source,
-        others: OtherTargets,
-    ) -> Result<Option<ReadLists>, CallError> {
-        let lists = self.lists(kind, learner, source, others);
-        let read = lists.read().await?;
-        let is_something = kind == SourceKind::Kernels || !read.lists.is_empty();
-        Ok(is_something.then_some(read))
-    }
-
-    fn lists(
+    /// What is related to the call's graph.
+    pub(super) fn related(
         &self,
         kind: SourceKind,
         learner: Learner<'_>,
@@ -127,23 +117,16 @@ impl RelatedLists {
     /// Identifies a set of instances, and what else its model depends on but measurements.
     fn key(&self) -> Digest {
         let manifest = self.model.manifest();
-        let mut parts = vec![
-            self.graph.whole.structure().0.to_vec(),
-            manifest.name.clone().into_bytes(),
-            manifest.version.to_le_bytes().to_vec(),
-            self.source.target.clone().into_bytes(),
-            format!("{:?}", self.source.whose).into_bytes(),
-        ];
-        match &self.others {
-            OtherTargets::Named(names) => {
-                // The order of names does not matter.
-                let names: BTreeSet<&String> = names.iter().collect();
-                parts.extend(names.into_iter().map(|name| name.clone().into_bytes()));
-            }
-            OtherTargets::All => parts.push(Vec::new()),
-        }
-        let parts = parts.iter().map(Vec::as_slice);
-        Digest::of_parts("hlorank 2026 a set of instances", parts)
+        let key = format!(
+            "{:?} {:?} {} {:?} {:?} {:?}",
+            self.graph.whole.structure(),
+            manifest.name,
+            manifest.version,
+            self.source.target,
+            self.source.whose,
+            self.others
+        );
+        Digest::of_parts("hlorank 2026 a set of instances", [key.as_bytes()])
     }
 
     /// Reads and learns a set of instances.
@@ -151,12 +134,7 @@ impl RelatedLists {
         let began = Instant::now();
         let changes = self.stored.store()?.changes();
         let read = self.read().await?;
-        let learn = move |_| {
-            let ReadLists {
-                kind, prior, lists, ..
-            } = read;
-            RelatedModel::new(kind, prior, lists).map(Arc::new)
-        };
+        let learn = move |_| RelatedModel::learn(read.kind, read.prior, read.lists);
         let taught = self.engine.pool().run(Class::Bulk, learn).await?.value;
         Ok(LearnedSet {
             taught,
@@ -166,16 +144,13 @@ impl RelatedLists {
         })
     }
 
-    async fn read(&self) -> Result<ReadLists, CallError> {
+    pub(super) async fn read(&self) -> Result<ReadLists, CallError> {
         let mut held = self.engine.memory().hold(0)?;
         let mut lists = Vec::new();
         let mut measured = 0;
         let targets = match self.kind {
             SourceKind::Kernels => Vec::new(),
-            SourceKind::Instances | SourceKind::Targets => {
-                let (own, wanted) = (&self.source.target, self.others.clone());
-                other_targets(&self.stored, &self.graph, own, wanted).await?
-            }
+            SourceKind::Instances | SourceKind::Targets => self.other_targets().await?,
         };
         for (subject, other_target) in self.subjects(&targets).await? {
             let list = self.list(&subject, other_target, &mut held).await?;
@@ -237,14 +212,9 @@ impl RelatedLists {
             other_target,
             ..RelatedList::default()
         };
-        let mut graph = Arc::clone(&self.graph);
-        let mut _of_graph = None;
-        if subject.graph != graph.hash {
-            let Some((read, bytes)) = stored.read_graph(subject).await? else {
-                return Ok(nothing);
-            };
-            (graph, _of_graph) = (read, Some(bytes));
-        }
+        let Some((graph, _of_graph)) = stored.read_graph(subject).await? else {
+            return Ok(nothing);
+        };
         let [_, most] = self.kind.limits();
         let take = |bytes| Ok(held.add(bytes)?);
         let whose = &self.source.whose;
@@ -270,10 +240,7 @@ impl RelatedLists {
         let scoring = self.engine.score(&self.model, &graph, batch, terms);
         let scores = scoring.await?.scores;
         let unit = self.model.manifest().unit;
-        let first = match whose {
-            ReporterFilter::First(client) => Some(client.clone()),
-            ReporterFilter::Only(_) | ReporterFilter::Everyone => None,
-        };
+        let first = whose.first().cloned();
         let measurements = move |_| {
             let points = points_of_measured(&configurations, &scores, unit);
             let is_own = |reporter| first.as_ref().is_none_or(|first| first == reporter);
@@ -293,72 +260,57 @@ impl RelatedLists {
             ..nothing
         })
     }
-}
 
-/// The other targets that a call wants, by name.
-async fn other_targets(
-    stored: &StoredMeasurements,
-    graph: &SegmentedGraph,
-    own: &str,
-    wanted: OtherTargets,
-) -> Result<Vec<String>, CallError> {
-    let mut targets = match wanted {
-        OtherTargets::Named(names) => names,
-        OtherTargets::All => known_targets(stored.store()?, graph, own).await?,
-    };
-    // Calls that name the same targets in another order find each other's work in the cache.
-    targets.retain(|other| other != own);
-    targets.sort_unstable();
-    targets.dedup();
-    targets.truncate(MAX_OTHER_TARGETS);
-    Ok(targets)
-}
-
-/// The first other targets that have measurements of a graph or of other instances of its set, by name.
-async fn known_targets(
-    store: &MeasurementStore,
-    graph: &SegmentedGraph,
-    own: &str,
-) -> Result<Vec<String>, CallError> {
-    let mut targets = Vec::new();
-    let mut after = None;
-    for _ in 0..MAX_LOOKED_THROUGH {
-        let next = store.subjects(after, 1).await?.into_iter().next();
-        // The subjects come by target, so that the first after a target's last one is that of the next target.
-        let Some((Subject { target, .. }, _)) = next else {
-            break;
+    /// The other targets that the call wants, by name.
+    async fn other_targets(&self) -> Result<Vec<String>, CallError> {
+        let mut targets = match &self.others {
+            OtherTargets::Named(names) => names.clone(),
+            OtherTargets::All => self.known_targets().await?,
         };
+        // Calls that name the same targets in another order find each other's work in the cache.
+        targets.retain(|other| *other != self.source.target);
+        targets.sort_unstable();
+        targets.dedup();
+        targets.truncate(MAX_OTHER_TARGETS);
+        Ok(targets)
+    }
+
+    /// The first other targets that have measurements of the graph or of other instances of its set, by name.
+    async fn known_targets(&self) -> Result<Vec<String>, CallError> {
+        let store = self.stored.store()?;
+        let mut targets = Vec::new();
+        let mut after = None;
+        for _ in 0..MAX_LOOKED_THROUGH {
+            let next = store.subjects(after, 1).await?.into_iter().next();
+            // The subjects come by target, so that the first after a target's last one is that of the next target.
+            let Some((Subject { target, .. }, _)) = next else {
+                break;
+            };
+            if target != self.source.target && self.is_known(&target).await? {
+                targets.push(target.clone());
+            }
+            if targets.len() == MAX_OTHER_TARGETS {
+                break;
+            }
+            // No graph has this hash, so the next subject is the first of the next target.
+            let graph = Digest([u8::MAX; 32]);
+            after = Some(Subject { target, graph });
+        }
+        Ok(targets)
+    }
+
+    /// Whether the graph or another instance of its set has measurements on a target.
+    async fn is_known(&self, target: &str) -> Result<bool, CallError> {
+        let store = self.stored.store()?;
         let subject = Subject {
-            target: target.clone(),
-            graph: graph.hash,
+            target: target.to_owned(),
+            graph: self.graph.hash,
         };
-        if target != own && is_known(store, graph, subject).await? {
-            targets.push(target.clone());
+        if store.has_graph(subject.clone()).await? {
+            return Ok(true);
         }
-        if targets.len() == MAX_OTHER_TARGETS {
-            break;
-        }
-        // No graph has this hash, so the next subject is the first of the next target.
-        let graph = Digest([u8::MAX; 32]);
-        after = Some(Subject { target, graph });
+        let structure = self.graph.whole.structure();
+        Ok(self.kind == SourceKind::Instances
+            && !store.alike(subject, structure, 1).await?.is_empty())
     }
-    Ok(targets)
-}
-
-/// Whether a graph or another instance of its set has measurements on a target.
-async fn is_known(
-    store: &MeasurementStore,
-    graph: &SegmentedGraph,
-    subject: Subject,
-) -> Result<bool, CallError> {
-    if store.has_graph(subject.clone()).await? {
-        return Ok(true);
-    }
-    let set = graph.whole.feature_graph();
-    let has_features = set.is_some_and(|set| !set.instance_features().is_empty());
-    Ok(has_features
-        && !store
-            .alike(subject, graph.whole.structure(), 1)
-            .await?
-            .is_empty())
 }

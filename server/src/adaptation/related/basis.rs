@@ -1,9 +1,21 @@
+use crate::adaptation::Prior;
+
 /// What related lists are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SourceKind {
     Instances,
     Kernels,
     Targets,
+}
+
+impl SourceKind {
+    /// How much ln(seconds) rises per unit of score before lists teach. Scores of different graphs have no common level.
+    pub(super) fn slope(self, prior: Prior) -> f64 {
+        match self {
+            Self::Targets => prior.slope,
+            Self::Instances | Self::Kernels => 0.0,
+        }
+    }
 }
 
 /// What a source of related lists says, and whether it is used. Each other target is a source, and all instances or all kernels are one.

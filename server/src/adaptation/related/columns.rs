@@ -13,32 +13,32 @@ use crate::adaptation::{Point, trees::Rows};
 /// The columns that trees learn from.
 #[derive(Debug)]
 pub(super) struct Columns {
-    /// The features that are numbers, and those of them that make pairs and tiles.
+    /// The features that are numbers, in order.
     numbers: Vec<String>,
-    sizes: Vec<usize>,
-    /// The features that are texts, with each value.
+    /// The features that are texts, with each value, in order.
     texts: Vec<(String, String)>,
-    /// The places of parameters in a point. The first of them make products and tiles.
+    /// The places of parameters in a point.
     parameters: Vec<usize>,
+    /// The places of values that make pairs: of numbers, and of parameters, which come after all numbers.
+    sizes: Vec<usize>,
+    tiles: Vec<usize>,
     list: Vec<Column>,
 }
 
-/// A column. Numbers are places among the numbers, texts, or parameters.
+/// A column of the values at these places: of numbers, then of parameters.
 #[derive(Clone, Copy, Debug)]
 enum Column {
-    Number(usize),
+    Value(usize),
     /// Logarithm of the largest power of two that divides it, at most 8.
     TrailingZeros(usize),
     Text(usize),
     Target(usize),
     /// The product of all sizes.
     Volume,
+    ParameterVolume,
     Product(usize, usize),
     Ratio(usize, usize),
     Score,
-    Parameter(usize),
-    ParameterProduct(usize, usize),
-    ParameterVolume,
     /// Whether it has no parameters, such as a call of a library.
     Opaque,
     /// How many tiles of a parameter a size has, and what the last one wastes.
@@ -107,40 +107,38 @@ impl Columns {
             let first = values.next();
             values.any(|value| Some(value) != first)
         };
-        let others = lists.iter().filter_map(|list| list.other_target);
+        let parameters: Vec<usize> = places.filter(differs).take(MAX_PARAMETERS).collect();
+        let tiles = (numbers.len()..).take(parameters.len().min(MAX_PAIRED));
+        let targets = lists.iter().filter_map(|list| list.other_target);
         let mut columns = Self {
+            tiles: tiles.collect(),
             numbers: numbers.into_keys().map(str::to_owned).collect(),
-            sizes,
             texts: texts.into_iter().collect(),
-            parameters: places.filter(differs).take(MAX_PARAMETERS).collect(),
+            parameters,
+            sizes,
             list: Vec::new(),
         };
-        columns.list = columns.all(others.max());
+        columns.list = columns.all(targets.map(|target| target + 1).max());
         columns
     }
 
-    fn all(&self, last_target: Option<usize>) -> Vec<Column> {
-        let tiles: Vec<usize> = (0..self.parameters.len().min(MAX_PAIRED)).collect();
+    fn all(&self, targets: Option<usize>) -> Vec<Column> {
         let mut all = vec![
             Column::Volume,
             Column::Score,
             Column::ParameterVolume,
             Column::Opaque,
         ];
-        for number in 0..self.numbers.len() {
-            all.extend([Column::Number(number), Column::TrailingZeros(number)]);
-        }
+        let numbers = self.numbers.len();
+        all.extend((0..numbers).map(Column::TrailingZeros));
+        all.extend((0..numbers + self.parameters.len()).map(Column::Value));
         all.extend((0..self.texts.len()).map(Column::Text));
-        all.extend((0..last_target.map_or(0, |last| last + 1)).map(Column::Target));
-        all.extend((0..self.parameters.len()).map(Column::Parameter));
-        for (one, other) in pairs(&self.sizes) {
+        all.extend((0..targets.unwrap_or(0)).map(Column::Target));
+        for (one, other) in pairs(&self.sizes).chain(pairs(&self.tiles)) {
             all.extend([Column::Product(one, other), Column::Ratio(one, other)]);
         }
-        for (one, other) in pairs(&tiles) {
-            all.push(Column::ParameterProduct(one, other));
-        }
         for &size in &self.sizes {
-            for &tile in &tiles {
+            for &tile in &self.tiles {
                 all.extend([Column::Tiles(size, tile), Column::Waste(size, tile)]);
             }
         }
@@ -175,18 +173,15 @@ impl Columns {
             other_target,
         };
         for feature in features.iter() {
-            let name = feature.name();
+            let name = feature.name().to_owned();
             match feature.value() {
                 InstanceValue::Number(number) => {
-                    let mut places = self.numbers.iter();
-                    if let Some(place) = places.position(|known| known == name) {
+                    if let Ok(place) = self.numbers.binary_search(&name) {
                         values.numbers[place] = *number;
                     }
                 }
                 InstanceValue::Text(text) => {
-                    let mut places = self.texts.iter();
-                    let place = places.position(|(known, value)| known == name && value == text);
-                    if let Some(place) = place {
+                    if let Ok(place) = self.texts.binary_search(&(name, text.clone())) {
                         values.texts[place] = true;
                     }
                 }
@@ -201,12 +196,9 @@ impl Columns {
 }
 
 /// All pairs of different ones.
-fn pairs(all: &[usize]) -> Vec<(usize, usize)> {
-    let pairs = all
-        .iter()
-        .enumerate()
-        .flat_map(|(place, &one)| all[place + 1..].iter().map(move |&other| (one, other)));
-    pairs.collect()
+fn pairs(all: &[usize]) -> impl Iterator<Item = (usize, usize)> + '_ {
+    let places = all.iter().enumerate();
+    places.flat_map(|(place, &one)| all[place + 1..].iter().map(move |&other| (one, other)))
 }
 
 impl<'a> RelatedRows<'a> {
@@ -263,29 +255,29 @@ impl<'a> RelatedRows<'a> {
         let list = &self.lists[list];
         let width = self.columns.parameters.len();
         let parameters = &self.parameters[config * width..][..width];
+        let numbers = &list.numbers;
+        let value = |place: usize| match place.checked_sub(numbers.len()) {
+            None => numbers[place],
+            Some(parameter) => parameters[parameter],
+        };
+        let log = |place: usize| log(value(place));
         let tiled = |size: usize, tile: usize| {
-            let (size, tile) = (list.numbers[size], parameters[tile]);
+            let (size, tile) = (value(size), value(tile));
             // Without a size or a tile there is nothing to count.
             (size > 0.0 && tile > 0.0).then(|| ((size / tile).ceil(), size / tile))
         };
+        let flag = |is_true: bool| f64::from(u8::from(is_true));
         match column {
-            Column::Number(number) => list.numbers[number],
-            Column::TrailingZeros(number) => trailing_zeros(list.numbers[number]),
-            Column::Text(text) => f64::from(u8::from(list.texts[text])),
-            Column::Target(target) => f64::from(u8::from(list.other_target == Some(target))),
-            Column::Volume => self
-                .columns
-                .sizes
-                .iter()
-                .map(|&size| log(list.numbers[size]))
-                .sum(),
-            Column::Product(one, other) => log(list.numbers[one]) + log(list.numbers[other]),
-            Column::Ratio(one, other) => log(list.numbers[one]) - log(list.numbers[other]),
+            Column::Value(place) => value(place),
+            Column::TrailingZeros(number) => trailing_zeros(numbers[number]),
+            Column::Text(text) => flag(list.texts[text]),
+            Column::Target(target) => flag(list.other_target == Some(target)),
+            Column::Volume => self.columns.sizes.iter().copied().map(log).sum(),
+            Column::ParameterVolume => (numbers.len()..).take(width).map(log).sum(),
+            Column::Product(one, other) => log(one) + log(other),
+            Column::Ratio(one, other) => log(one) - log(other),
             Column::Score => score,
-            Column::Parameter(place) => parameters[place],
-            Column::ParameterProduct(one, other) => log(parameters[one]) + log(parameters[other]),
-            Column::ParameterVolume => parameters.iter().map(|&value| log(value)).sum(),
-            Column::Opaque => f64::from(u8::from(parameters.iter().all(|&value| value < 0.0))),
+            Column::Opaque => flag(parameters.iter().all(|&value| value < 0.0)),
             Column::Tiles(size, tile) => {
                 tiled(size, tile).map_or(-1.0, |(count, _)| libm::log2(count))
             }

@@ -23,7 +23,7 @@ pub(super) struct Learner<'a> {
     pub(super) prior: Prior,
     pub(super) rows: &'a RelatedRows<'a>,
     pub(super) lists: &'a [RelatedList],
-    /// `[rows]` ln(seconds).
+    /// `[rows]` ln(seconds), beside what the model explains.
     pub(super) times: Vec<f64>,
     pub(super) binned: BinnedRows,
 }
@@ -47,7 +47,7 @@ const CLIP: [f64; 2] = [-0.5, std::f64::consts::LN_2];
 /// How fast the weight of a row falls with its slowdown.
 const WEIGHT: f64 = 4.0;
 
-/// Weight of a row of another target.
+/// Weight of a row of another target beside the call's own.
 const OTHER_TARGET: f64 = 0.1;
 
 impl<'a> Learner<'a> {
@@ -57,23 +57,30 @@ impl<'a> Learner<'a> {
         rows: &'a RelatedRows<'a>,
         lists: &'a [RelatedList],
     ) -> Self {
-        let times = || lists.iter().map(|list| &list.measurements.times);
-        let around_means = times().flat_map(|times| centered(times.clone()));
+        let slope = kind.slope(prior);
+        let times = lists
+            .iter()
+            .map(|list| list.measurements.beside_scores(slope));
+        let times: Vec<Vec<f64>> = times.collect();
+        let around_means: Vec<f64> = times.iter().cloned().flat_map(centered).collect();
         Self {
             kind,
             prior,
-            binned: BinnedRows::new(rows, &around_means.collect::<Vec<_>>()),
+            binned: BinnedRows::new(rows, &around_means),
             rows,
             lists,
-            times: times().flatten().copied().collect(),
+            times: times.concat(),
         }
     }
 
-    /// `[lists]` what the fastest configuration of each takes; of kernels the mean, which a line needs.
+    /// `[lists]` what the fastest configuration of each takes; of kernels and targets the mean, since their whole order counts.
     pub(super) fn levels(&self) -> Vec<f64> {
-        if self.kind == SourceKind::Kernels {
-            let lists = self.lists.iter();
-            return lists.map(|list| mean(&list.measurements.times)).collect();
+        if self.kind != SourceKind::Instances {
+            let slope = self.kind.slope(self.prior);
+            let times = self.lists.iter().map(|list| &list.measurements);
+            return times
+                .map(|list| mean(&list.beside_scores(slope)))
+                .collect();
         }
         let effects = self.effects();
         let mut best: Vec<usize> = (0..effects.len()).collect();
@@ -124,16 +131,13 @@ impl<'a> Learner<'a> {
             let rows: Vec<RelatedRow> = rows
                 .map(|&config| (number, config, scores[&config]))
                 .collect();
-            let explained = rows.iter().map(|row| self.slope() * row.2);
-            let explained: Vec<f64> = explained.collect();
             let predicted = trees.predict(&RelatedRows {
                 rows: Cow::Owned(rows),
                 lists: Cow::Borrowed(&self.rows.lists),
                 parameters: Cow::Borrowed(&self.rows.parameters),
                 columns: self.rows.columns,
             });
-            let predicted = zip(predicted, explained).map(|(rest, explained)| rest + explained);
-            least.push(predicted.fold(f64::INFINITY, f64::min));
+            least.push(predicted.into_iter().fold(f64::INFINITY, f64::min));
         }
         least
     }
@@ -151,20 +155,6 @@ impl<'a> Learner<'a> {
         levels.collect()
     }
 
-    /// How much ln(seconds) rises per unit of score before trees learn. Scores of different graphs have no common level, so that of
-    /// instances they are a column alone.
-    pub(super) fn slope(&self) -> f64 {
-        match self.kind {
-            SourceKind::Targets => self.prior.slope,
-            SourceKind::Instances | SourceKind::Kernels => 0.0,
-        }
-    }
-
-    /// What the model explains of the ln(seconds) of a row.
-    pub(super) fn explained(&self, row: usize) -> f64 {
-        self.slope() * self.rows.rows[row].2
-    }
-
     /// `[rows]` what is predicted of what was measured, above the levels.
     pub(super) fn known(&self, fit: &Fit) -> Vec<f64> {
         match fit {
@@ -172,13 +162,7 @@ impl<'a> Learner<'a> {
                 let points = self.lists.iter().flat_map(|list| &list.measurements.points);
                 points.map(|point| rises.predict(point)).collect()
             }
-            Fit::Trees(trees) => {
-                let mut predicted = trees.predict_known(&self.binned, self.times.len());
-                for (row, predicted) in predicted.iter_mut().enumerate() {
-                    *predicted += self.explained(row);
-                }
-                predicted
-            }
+            Fit::Trees(trees) => trees.predict_known(&self.binned, self.times.len()),
         }
     }
 
@@ -195,21 +179,27 @@ impl<'a> Learner<'a> {
 
     fn trees(&self, levels: &[f64], rounds: usize, counts: impl Fn(usize) -> bool) -> Trees {
         let [least, most] = CLIP;
+        let has_own = self.lists.iter().any(|list| list.other_target.is_none());
         let (mut targets, mut weights) = (Vec::new(), Vec::new());
-        for (number, (row, time)) in zip(&*self.rows.rows, &self.times).enumerate() {
-            let above = (time - levels[row.0]).clamp(least, most);
+        for (row, time) in zip(&*self.rows.rows, &self.times) {
+            let mut above = time - levels[row.0];
+            let mut counted = 1.0;
+            if self.kind == SourceKind::Instances {
+                above = above.clamp(least, most);
+                counted = weight(above.max(0.0));
+            }
             let of_list = match self.lists[row.0].other_target {
                 _ if !counts(row.0) => 0.0,
-                Some(_) => OTHER_TARGET,
-                None => 1.0,
+                Some(_) if has_own => OTHER_TARGET,
+                _ => 1.0,
             };
-            weights.push(of_list * weight(above.max(0.0)));
-            targets.push(above - self.explained(number));
+            weights.push(of_list * counted);
+            targets.push(above);
         }
         let examples = Examples {
             rows: &self.binned,
             targets: &targets,
-            weights: Some(&weights),
+            weights: &weights,
         };
         let is_many = self.lists.len() >= MANY;
         let rounds = if is_many { rounds } else { rounds / 2 };

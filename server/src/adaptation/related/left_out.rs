@@ -1,9 +1,6 @@
 //! What lists that are left out say of those that nobody measured.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    iter::zip,
-};
+use std::{collections::BTreeSet, iter::zip};
 
 use super::learner::{Learner, weight};
 use crate::{
@@ -16,7 +13,7 @@ pub(super) struct LeftOutList {
     pub(super) list: usize,
     /// Number of its configurations.
     pub(super) configs: usize,
-    /// Kendall's tau of what the model does not explain of its times, and of what is predicted of that.
+    /// Kendall's tau of its times, beside what the model explains, and of what is predicted.
     pub(super) tau: f64,
     /// The same of its times and the model's scores.
     pub(super) score_tau: f64,
@@ -102,39 +99,35 @@ fn compare(
     fold: &BTreeSet<usize>,
     predicted: &[f64],
 ) -> Vec<LeftOutList> {
-    let mut rows_of = BTreeMap::<usize, Vec<usize>>::new();
-    for (number, row) in learner.rows.rows.iter().enumerate() {
-        if fold.contains(&row.0) {
-            rows_of.entry(row.0).or_default().push(number);
+    let mut compared = Vec::new();
+    let mut end = 0;
+    for (list, level) in levels.iter().enumerate() {
+        let start = end;
+        end += learner.lists[list].measurements.times.len();
+        if !fold.contains(&list) {
+            continue;
         }
-    }
-    let compared = rows_of.into_iter().map(|(list, rows)| {
-        let of_rows = |value: &dyn Fn(usize) -> f64| -> Vec<f64> {
-            rows.iter().map(|&row| value(row)).collect()
-        };
-        let times = of_rows(&|row| learner.times[row]);
-        let above = of_rows(&|row| learner.times[row] - levels[list]);
-        let weights = of_rows(&|row| weight((learner.times[row] - levels[list]).max(0.0)));
-        let predicted_rows = of_rows(&|row| predicted[row]);
-        let squares = zip(zip(&above, &predicted_rows), &weights)
-            .map(|((above, predicted), weight)| weight * (above - predicted).powi(2));
-        let pick = zip(&predicted_rows, &times).min_by(|one, other| one.0.total_cmp(other.0));
-        let (predicted_pick, time) = pick.unwrap_or((&0.0, &0.0));
+        let (times, predicted) = (&learner.times[start..end], &predicted[start..end]);
+        let (mut squares, mut weights) = (0.0, 0.0);
+        for (time, predicted) in zip(times, predicted) {
+            let weight = weight((time - level).max(0.0));
+            squares += weight * (time - level - predicted).powi(2);
+            weights += weight;
+        }
+        let scores = learner.rows.rows[start..end].iter().map(|row| row.2);
         let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
-        LeftOutList {
+        let pick = zip(predicted, times).min_by(|one, other| one.0.total_cmp(other.0));
+        compared.push(LeftOutList {
             list,
-            configs: rows.len(),
-            tau: tau(
-                &of_rows(&|row| learner.times[row] - learner.explained(row)),
-                &of_rows(&|row| predicted[row] - learner.explained(row)),
-            ),
-            score_tau: tau(&times, &of_rows(&|row| learner.rows.rows[row].2)),
-            squares: squares.sum(),
-            weights: weights.iter().sum(),
-            pick: (*predicted_pick, time - fastest),
-        }
-    });
-    compared.collect()
+            configs: times.len(),
+            tau: tau(times, predicted),
+            score_tau: tau(times, &scores.collect::<Vec<f64>>()),
+            squares,
+            weights,
+            pick: pick.map_or((0.0, 0.0), |(predicted, time)| (*predicted, time - fastest)),
+        });
+    }
+    compared
 }
 
 impl Slowdowns {

@@ -56,10 +56,12 @@ pub(crate) struct RelatedModel {
     slowdowns: Option<Slowdowns>,
     /// What is expected of run times if it takes the place of scores.
     prior: Prior,
-    bases: Vec<RelatedBasis>,
     /// Number of lists on the call's own target.
     own: usize,
 }
+
+/// What related lists taught, if they say something, and what becomes of each source.
+pub(crate) type TaughtByLists = (Option<Arc<RelatedModel>>, Vec<RelatedBasis>);
 
 /// What is expected of ln(seconds), up to a common number, in place of the model's scores.
 #[derive(Clone, Debug)]
@@ -132,23 +134,25 @@ impl RelatedList {
 }
 
 impl RelatedModel {
-    /// Learns from lists in the order of the store, in which the same lists teach the same. Returns only the reasons if they say nothing.
-    pub(crate) fn new(
+    /// Learns from lists in the order of the store, in which the same lists teach the same.
+    pub(crate) fn learn(
         kind: SourceKind,
         prior: Prior,
         mut lists: Vec<RelatedList>,
-    ) -> Result<Self, Vec<RelatedBasis>> {
+    ) -> TaughtByLists {
         let is_own = |list: &RelatedList| list.other_target.is_none();
         let own = |lists: &[RelatedList]| lists.iter().filter(|list| is_own(list)).count();
         if own(&lists) >= OWN_ALONE {
             lists.retain(is_own);
         }
         let sources = lists.iter().map(|list| list.source(kind) + 1).max();
+        // All instances are a source, and all kernels, even if there are none.
+        let least = usize::from(kind != SourceKind::Targets);
         let too_few = RelatedBasis {
             refusal: Some(Refusal::TooFew),
             ..RelatedBasis::default()
         };
-        let mut bases = vec![too_few; sources.unwrap_or(1)];
+        let mut bases = vec![too_few; sources.unwrap_or(least)];
         for list in &lists {
             let source = &mut bases[list.source(kind)];
             source.measured += list.measurements.distinct();
@@ -164,7 +168,7 @@ impl RelatedModel {
             SourceKind::Targets => !lists.is_empty(),
         };
         if !teach {
-            return Err(bases);
+            return (None, bases);
         }
         let own = own(&lists);
         let is_failed: Vec<f64> = lists
@@ -184,26 +188,21 @@ impl RelatedModel {
         let levels = learner.levels();
         let left_out = left_out(&learner, &levels);
         let source = |list: usize| lists[list].source(kind);
-        for (number, basis) in bases
-            .iter_mut()
-            .enumerate()
-            .filter(|(_, basis)| basis.lists > 0)
-        {
-            basis.judge(
-                kind,
-                left_out.iter().filter(|left| source(left.list) == number),
-            );
+        let judged = bases.iter_mut().enumerate();
+        for (number, basis) in judged.filter(|(_, basis)| basis.lists > 0) {
+            let of_source = left_out.iter().filter(|left| source(left.list) == number);
+            basis.judge(kind, of_source);
         }
         let is_used = |list: usize| bases[source(list)].refusal.is_none();
         if !(0..lists.len()).any(is_used) {
-            return Err(bases);
+            return (None, bases);
         }
         let fit = learner.fit(&levels, ROUNDS, is_used);
         let failures = (own >= FAILURES_FROM && is_failed.contains(&1.0)).then(|| {
             let examples = Examples {
                 rows: &learner.binned,
                 targets: &is_failed,
-                weights: None,
+                weights: &vec![1.0; is_failed.len()],
             };
             Trees::new(&examples, Growth::new(ROUNDS_OF_LEVELS, true))
         });
@@ -217,9 +216,9 @@ impl RelatedModel {
                 ..prior
             },
         };
-        Ok(Self {
+        let model = Self {
             kind,
-            slope: learner.slope(),
+            slope: kind.slope(prior),
             fit,
             failures,
             slowdowns: Slowdowns::new(&left_out).filter(|_| kind == SourceKind::Instances),
@@ -227,22 +226,24 @@ impl RelatedModel {
                 slope: 1.0,
                 ..prior
             },
-            bases,
             own,
             columns,
-        })
+        };
+        (Some(Arc::new(model)), bases)
     }
 
-    /// What becomes of each source, given the measurements of the graph itself.
-    pub(crate) fn bases(&self, own: &Measurements) -> Vec<RelatedBasis> {
-        let mut bases = self.bases.clone();
+    /// Refuses other targets that the measurements of the graph itself contradict. Returns whether there are some.
+    pub(super) fn refuse_contradicted(
+        &self,
+        own: &Measurements,
+        bases: &mut [RelatedBasis],
+    ) -> bool {
+        let mut is_contradicted = false;
         if self.kind != SourceKind::Targets || own.measured() < ENOUGH {
-            return bases;
+            return is_contradicted;
         }
-        for (target, basis) in bases.iter_mut().enumerate() {
-            if basis.refusal.is_some() {
-                continue;
-            }
+        let used = bases.iter_mut().enumerate();
+        for (target, basis) in used.filter(|(_, basis)| basis.refusal.is_none()) {
             // Whole times, and what the target adds to the model: many own measurements teach more than one that adds little.
             let rest = self.rest(&InstanceFeatures::default(), Some(target), &own.points);
             basis.agreement = tau(&own.times, &rest);
@@ -251,8 +252,9 @@ impl RelatedModel {
             let contradicts =
                 deviations < -SURE || (own.measured() >= MANY && deviations < AGREES_NOT);
             basis.refusal = contradicts.then_some(Refusal::Contradicted);
+            is_contradicted |= contradicts;
         }
-        bases
+        is_contradicted
     }
 
     /// `[points]` ln(seconds) of an instance on the call's own target or another one, beside what the model explains.

@@ -11,10 +11,8 @@ use crate::{
 
 const OF_KERNELS: Prior = Prior::of_model(0.05, 0.3);
 
-type Related = (Option<Arc<RelatedModel>>, Vec<RelatedBasis>);
-
 /// What the model of some lists, each of a target or a kernel of its own, says beside a graph's own measurements.
-fn related(kind: SourceKind, lists: &[Measurements], own: &Measurements) -> Related {
+fn related(kind: SourceKind, lists: &[Measurements], own: &Measurements) -> TaughtByLists {
     let lists = lists.iter().enumerate();
     let lists = lists.map(|(number, measurements)| RelatedList {
         other_target: (kind == SourceKind::Targets).then_some(number),
@@ -33,7 +31,7 @@ fn kernels(lists: &[Measurements]) -> (Option<Arc<RelatedModel>>, RelatedBasis) 
     (model, bases[0])
 }
 
-fn targets(lists: &[Measurements], own: &Measurements) -> Related {
+fn targets(lists: &[Measurements], own: &Measurements) -> TaughtByLists {
     related(SourceKind::Targets, lists, own)
 }
 
@@ -199,6 +197,31 @@ fn what_is_left_teaches_without_a_contradicted_source() {
 }
 
 #[test]
+fn what_is_left_has_to_agree_without_a_contradicted_source() {
+    let along = |number: u32, [one, other]: [f64; 2]| {
+        let [column, next] = [number % 8, number / 8].map(f64::from);
+        one * column + other * next
+    };
+    let source = |rises| measured(0..64, move |number| along(number, rises));
+    // The first two agree with the third alone, which the graph's own times contradict.
+    let sources = [source([0.3, 0.0]), source([0.0, 0.3]), source([0.3, 0.3])];
+    let (used, bases) = targets(&sources, &Measurements::default());
+    assert_eq!(refusals(&bases), [None; 3], "{bases:?}");
+    assert!(used.is_some());
+    let own = measured([0, 16, 3, 40, 6, 56].into_iter(), |number| {
+        -along(number, [0.3, 0.3])
+    });
+    let (used, bases) = targets(&sources, &own);
+    let unlike = Some(Refusal::NoBetterThanChance);
+    assert_eq!(
+        refusals(&bases),
+        [unlike, unlike, Some(Refusal::Contradicted)],
+        "{bases:?}"
+    );
+    assert!(used.is_none());
+}
+
+#[test]
 fn too_few_measurements_are_no_source() {
     let few = measured(0..4, |number| ln_seconds(number, 0.2));
     let equal = measured(0..20, |_| 1.0);
@@ -271,8 +294,8 @@ fn list(number: u32, tiles: impl Iterator<Item = f64>) -> RelatedList {
     }
 }
 
-fn learned(lists: Vec<RelatedList>) -> Result<Arc<RelatedModel>, Vec<RelatedBasis>> {
-    RelatedModel::new(SourceKind::Instances, OF_TARGETS, lists).map(Arc::new)
+fn learned(lists: Vec<RelatedList>) -> TaughtByLists {
+    RelatedModel::learn(SourceKind::Instances, OF_TARGETS, lists)
 }
 
 fn expected(model: &Arc<RelatedModel>, features: Arc<InstanceFeatures>) -> Expectation {
@@ -307,9 +330,9 @@ fn slowdown(model: &Arc<RelatedModel>) -> f64 {
 
 #[test]
 fn instances_teach_what_is_fast_for_another_size() {
-    let model = learned((0..40).map(|number| list(number, tiles())).collect()).unwrap();
+    let (model, bases) = learned((0..40).map(|number| list(number, tiles())).collect());
+    let (model, basis) = (model.unwrap(), bases[0]);
     assert!(slowdown(&model) < 0.04, "{}", slowdown(&model));
-    let basis = model.bases[0];
     assert!(basis.agreement > 0.7, "{basis:?}");
     let slowdown = expected(&model, features(1.0, "f8")).slowdown(0.0, 8);
     let Slowdown {
@@ -327,16 +350,16 @@ fn instances_teach_what_is_fast_for_another_size() {
 fn instances_of_which_few_configurations_were_measured_teach_too() {
     // The fastest of each is seldom among them.
     let some = |number: u32| tiles().skip(number as usize % 3).step_by(3);
-    let model = learned((0..120).map(|number| list(number, some(number))).collect());
+    let (model, _) = learned((0..120).map(|number| list(number, some(number))).collect());
     let model = model.unwrap();
     assert!(slowdown(&model) < 0.05, "{}", slowdown(&model));
 }
 
 #[test]
 fn what_fails_is_predicted_to_be_slow() {
-    let model = learned((0..150).map(|number| list(number, tiles())).collect()).unwrap();
+    let (model, _) = learned((0..150).map(|number| list(number, tiles())).collect());
     let predicted = predicted(
-        &model,
+        &model.unwrap(),
         features(40.0, "f32"),
         [point_of_tile(8.0), point_of_tile(512.0)].to_vec(),
     );
@@ -347,7 +370,7 @@ fn what_fails_is_predicted_to_be_slow() {
 fn equal_lists_teach_the_same_and_random_times_nothing() {
     let lists = || (0..20).map(|number| list(number, tiles()));
     let taught = |lists: Vec<RelatedList>| {
-        let model = learned(lists).unwrap();
+        let model = learned(lists).0.unwrap();
         predicted(
             &model,
             features(100.0, "f32"),
@@ -366,8 +389,8 @@ fn equal_lists_teach_the_same_and_random_times_nothing() {
             .collect();
         list
     });
-    let bases = learned(random.collect()).err().unwrap();
+    let bases = learned(random.collect()).1;
     assert_eq!(refusals(&bases), [Some(Refusal::NoBetterThanChance)]);
-    let bases = learned(Vec::new()).err().unwrap();
+    let bases = learned(Vec::new()).1;
     assert_eq!(refusals(&bases), [Some(Refusal::TooFew)]);
 }
