@@ -78,9 +78,7 @@ impl<'a> Learner<'a> {
         if self.kind != SourceKind::Instances {
             let slope = self.kind.slope(self.prior);
             let times = self.lists.iter().map(|list| &list.measurements);
-            return times
-                .map(|list| mean(&list.beside_scores(slope)))
-                .collect();
+            return times.map(|list| mean(&list.beside_scores(slope))).collect();
         }
         let effects = self.effects();
         let mut best: Vec<usize> = (0..effects.len()).collect();

@@ -74,10 +74,7 @@ async fn report_of(server: &TestServer, target: &str, sizes: [u32; 2], every: us
         graph: Some(instance(sizes, "f32")),
         batch: Some(batch(&measured)),
         target: target.to_owned(),
-        seconds: measured
-            .iter()
-            .map(|&tile| seconds(sizes, tile))
-            .collect(),
+        seconds: measured.iter().map(|&tile| seconds(sizes, tile)).collect(),
         ..ReportMeasurementsRequest::default()
     };
     server
@@ -201,7 +198,14 @@ async fn a_call_does_not_wait_for_many_instances_longer_than_half_of_its_time() 
     let (server, _folder) = server().await;
     let new = [500, 700];
     for number in 0..240 {
-        report_of(&server, TARGET, [40 + 11 * number, 3_000 - 7 * number], 1, 0).await;
+        report_of(
+            &server,
+            TARGET,
+            [40 + 11 * number, 3_000 - 7 * number],
+            1,
+            0,
+        )
+        .await;
     }
     let mut request = tonic::Request::new(RankConfigsRequest {
         graph: Some(instance(new, "f32")),
