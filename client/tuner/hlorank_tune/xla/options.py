@@ -112,7 +112,7 @@ class OptionSpace:
 
 
 _FIRST = 10
-"""Candidates that a search begins with; of about fifty values, each then changes five."""
+"""Candidates that a search begins with: with about five values each."""
 
 
 class _Screening(Genetic):
@@ -166,13 +166,9 @@ class OptionProblem(Problem):
             return super().candidates(configurations)
         found = np.zeros((len(configurations), len(ALL)), np.int16)
         found[:, self._order] = configurations.values()[:, 0, :]
-        is_taken = [
-            np.isin(column, places)
-            for column, places in zip(found.T, self.space.places, strict=True)
-        ]
-        return [
-            row if taken else None for row, taken in zip(found, np.all(is_taken, 0), strict=True)
-        ]
+        pairs = zip(found.T, self.space.places, strict=True)
+        is_taken = np.all([np.isin(*pair) for pair in pairs], axis=0)
+        return [row if taken else None for row, taken in zip(found, is_taken, strict=True)]
 
     def written(self, candidate: np.ndarray) -> dict[str, OptionValue]:
         """Maps the options that are not the default to their values."""
