@@ -141,9 +141,10 @@ def test_a_small_space_that_is_described_is_exhausted(empty):
 def test_values_that_are_not_finite_or_too_many_are_refused(empty):
     with pytest.raises(ArgumentError, match="p0 is nan"):
         Space("options", {**VALUES, "p0": [1.0, float("nan")]})
-    many = Space("options", {**VALUES, "p0": range(5000)})
-    with Client(empty) as client, pytest.raises(RefusedError, match=r"space.columns\[0\] has no"):
-        client.search(many, "refused").suggest()
+    columns = {f"p{number}": [1, 2] for number in range(1025)}
+    for values, words in (({**VALUES, "p0": range(5000)}, r"\[0\] has no"), (columns, " has 1025")):
+        with Client(empty) as client, pytest.raises(RefusedError, match=f"space.columns{words}"):
+            client.search(Space("options", values), "refused").suggest()
 
 
 def test_memory_does_not_grow_with_the_space(empty):

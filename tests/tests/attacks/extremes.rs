@@ -74,7 +74,7 @@ const REPORTED: usize = 10_000;
 /// Distinct rows of nodes, two of which make a configuration: their pairs are more than a call learns from.
 const ROWS: usize = 45;
 
-const FORMS: [Form; 10] = [
+const FORMS: [Form; 9] = [
     Form {
         field: "layout_configs",
         graph: layout_graph,

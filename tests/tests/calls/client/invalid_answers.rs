@@ -1,8 +1,7 @@
 //! An answer that violates the wire contract is an error that names the server, whatever is wrong with it.
 
 use hlorank_proto::v1::{
-    BatchScores, PutGraphResponse, RankConfigsStarted, ReuseCounts,
-    rank_configs_stream_response::Part,
+    BatchScores, PutGraphResponse, RankConfigsStarted, rank_configs_stream_response::Part,
 };
 use hlorank_tests::prelude::*;
 

@@ -126,9 +126,9 @@ impl Measurable {
             .map(|day| 157_800_000 + day * 86_400)
             .take(chosen.len())
             .collect();
-        let answer =
-            client.report_measurements_with(&reported(reporter, &times), &self.handle, &adapt);
-        let answer = answer
+        let report = reported(reporter, &times);
+        let answer = client
+            .report_measurements_with(&report, &self.handle, &adapt)
             .await
             .unwrap_or_else(|error| panic!("{}: {error}", self.kind));
         assert_eq!(answer.accepted as usize, chosen.len(), "{}", self.kind);

@@ -3,7 +3,7 @@
 use hlorank_proto::v1::GraphMeasurements;
 use hlorank_tests::prelude::*;
 
-use crate::measurements::{TARGET, folder, listed, start};
+use crate::measurements::{TARGET, folder, listed, of_target, start};
 
 #[tokio::test]
 async fn what_was_reported_is_listed_until_it_is_deleted() {
