@@ -102,7 +102,7 @@ const FOLLOWED: usize = 20;
 
 /// Number of instances from which on failures are predicted, and how sure of a failure is enough.
 const FAILURES_FROM: usize = 100;
-const SURE_OF_FAILURE: f64 = 0.9;
+const SURE_OF_FAILURE: f64 = 0.7;
 
 /// What a predicted failure adds to ln(seconds).
 const FAILURE: f64 = 7.0;

@@ -187,7 +187,7 @@ fn own_measurements_contradict_a_source() {
 #[test]
 fn what_is_left_teaches_without_a_contradicted_source() {
     let own = measured((0..64).step_by(2), |number| ln_seconds(number, 0.2));
-    let (used, bases) = targets(&[target(0.2), target(0.1), target(0.3), target(-3.0)], &own);
+    let (used, bases) = targets(&[target(0.2), target(0.1), target(0.3), target(-0.5)], &own);
     println!("{bases:?}");
     assert_eq!(refusals(&bases)[..3], [None; 3]);
     assert!(refusals(&bases)[3].is_some());
