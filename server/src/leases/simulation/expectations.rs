@@ -155,16 +155,8 @@ impl Expectations {
     ) {
         match (asking, done) {
             (_, Done::Suggested(own, granted, state)) => {
-                let own = own.iter().map(|lease| (lease, true));
-                for ((config, id), is_own) in own.chain(granted.iter().map(|lease| (lease, false)))
-                {
-                    let workers = self.given.entry(*config).or_default();
-                    workers.insert(hold.worker.clone());
-                    // It may have been given back before the answer came.
-                    if !self.given_back.contains(id) {
-                        self.lease(Thing::Config(*config), hold, began, is_own);
-                    }
-                }
+                self.suggested(own, hold, began, true);
+                self.suggested(granted, hold, began, false);
                 self.check_state(*state);
             }
             (asking, Done::Claimed(snapshot, state, decision)) => {
@@ -258,6 +250,18 @@ impl Expectations {
         }
     }
 
+    /// A worker was given leases of configurations, which are its own, or new.
+    fn suggested(&mut self, leases: &[(u8, Vec<u8>)], hold: &Hold, began: usize, are_own: bool) {
+        for (config, id) in leases {
+            let workers = self.given.entry(*config).or_default();
+            workers.insert(hold.worker.clone());
+            // It may have been given back before the answer came.
+            if !self.given_back.contains(id) {
+                self.lease(Thing::Config(*config), hold, began, are_own);
+            }
+        }
+    }
+
     /// A snapshot was read: the latest decision up to it or, unless that is strict, the first one ever made.
     fn check_read(
         &mut self,
@@ -339,10 +343,10 @@ impl Expectations {
             // What others adopt or report during the call may come after its choice.
             let settled = self.settled.iter().filter(|(_, step)| **step < began);
             let is_before = |other: &Hold| other.since < began || other.since == hold.since;
-            let held = holds.iter().filter(|(_, other)| is_before(other));
+            let leased = holds.iter().filter(|(_, other)| is_before(other));
             let taken = settled
                 .map(|(thing, _)| thing)
-                .chain(held.map(|(thing, _)| thing));
+                .chain(leased.map(|(thing, _)| thing));
             let taken: BTreeSet<&Thing> = taken
                 .filter(|thing| matches!(thing, Thing::Config(_)))
                 .collect();

@@ -81,11 +81,8 @@ async fn every_form_has_the_same_scores() {
         let request = rank_request(graph.clone(), form).with_scores();
         scores.push(server.rank(request).await.unwrap().scores);
     }
-    assert_eq!(scores.len(), 3);
-    assert!(
-        scores[0] == scores[1] && scores[1] == scores[2],
-        "{scores:?}"
-    );
+    assert_eq!(scores.len(), 2);
+    assert_eq!(scores[0], scores[1]);
 }
 
 #[tokio::test]
