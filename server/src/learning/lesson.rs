@@ -6,12 +6,11 @@ use super::{
     ReporterShare,
     measured::MeasuredConfigs,
     predict::{Predictor, points_of_measured},
-    related::ReadLists,
 };
 use crate::{
     adaptation::{
         AdaptedModel, Basis, Expectation, LessonCache, MAX_SIZE, Measurements, Point, Prior,
-        RelatedBasis, Slowdown, SourceKind, TaughtByLists,
+        RelatedBasis, RelatedList, Slowdown, SourceKind, TaughtByLists,
     },
     call::MAX_LEARNED,
     graphs::Warning,
@@ -70,6 +69,17 @@ pub(super) struct RelatedLesson {
     pub(super) instances: Option<TaughtByLists>,
     /// Lists that are learned by the call. What later ones say takes the place of what earlier ones say.
     pub(super) read: Vec<ReadLists>,
+}
+
+/// Related lists that were read.
+pub(super) struct ReadLists {
+    pub(super) kind: SourceKind,
+    pub(super) prior: Prior,
+    pub(super) lists: Vec<RelatedList>,
+    /// The names of other targets.
+    pub(super) targets: Vec<String>,
+    /// The memory that they take.
+    pub(super) _held: HeldBytes,
 }
 
 /// What the model says of measured configurations.

@@ -6,11 +6,11 @@ use std::{iter::once, sync::Arc, time::Instant};
 use hlorank_graph::{Digest, SegmentedGraph};
 
 use super::{
-    Learner, Learning, OtherTargets, instance_models::LearnedSet, learn::Source,
+    Learner, Learning, OtherTargets, instance_models::LearnedSet, learn::Source, lesson::ReadLists,
     measured::measurements_of, predict::points_of_measured,
 };
 use crate::{
-    adaptation::{MAX_PARAMETERS, Prior, RelatedList, RelatedModel, SourceKind, TaughtByLists},
+    adaptation::{MAX_PARAMETERS, RelatedList, RelatedModel, SourceKind, TaughtByLists},
     call::{CallError, Deadline},
     compute::Class,
     engine::{Engine, Terms},
@@ -31,17 +31,6 @@ pub(super) struct RelatedLists {
     others: OtherTargets,
     /// `None` if they are read in the background.
     deadline: Option<Instant>,
-}
-
-/// Related lists that were read.
-pub(super) struct ReadLists {
-    pub(super) kind: SourceKind,
-    pub(super) prior: Prior,
-    pub(super) lists: Vec<RelatedList>,
-    /// The names of other targets.
-    pub(super) targets: Vec<String>,
-    /// The memory that they take.
-    _held: HeldBytes,
 }
 
 /// Maximum number of other targets that a call learns from.

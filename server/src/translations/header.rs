@@ -1,8 +1,11 @@
-//! Headers of calls. One that cannot be read is an error, so that nothing that a client asks for is dropped silently.
+//! Headers of calls and of messages. One that cannot be read is an error, so that nothing that a client asks for is dropped silently.
 
 use http::{HeaderMap, HeaderValue};
 
 use crate::errors::ServiceError;
+
+/// Bytes before a message: whether it is compressed, and its length.
+pub(super) const PREFIX: usize = 5;
 
 /// Reads a header; `None` if the call has none.
 pub(crate) fn read_header<T>(

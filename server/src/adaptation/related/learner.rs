@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap, iter::zip};
 use hlorank_graph::pace;
 
 use super::{
-    Fit, RelatedList, SourceKind,
+    RelatedList, SourceKind,
     columns::{RelatedRow, RelatedRows},
     rises::Rises,
 };
@@ -16,6 +16,13 @@ use crate::{
     },
     statistics::{centered, mean},
 };
+
+/// What predicts ln(seconds) above the level of a list.
+#[derive(Debug)]
+pub(super) enum Fit {
+    Rises(Rises),
+    Trees(Trees),
+}
 
 /// Learns from lists.
 pub(super) struct Learner<'a> {

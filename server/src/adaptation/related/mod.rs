@@ -13,6 +13,7 @@ mod basis;
 mod columns;
 mod learner;
 mod left_out;
+mod list;
 mod rises;
 
 use std::{mem::take, sync::Arc};
@@ -25,23 +26,14 @@ use super::{
 };
 use crate::statistics::{mean, scalar, tau, variance_by_chance};
 use columns::{Columns, RelatedRows};
-use learner::{Learner, ROUNDS, ROUNDS_OF_LEVELS};
+use learner::{Fit, Learner, ROUNDS, ROUNDS_OF_LEVELS};
 use left_out::{LeftOutList, Slowdowns, left_out};
-use rises::Rises;
+use list::ENOUGH;
 
 pub(crate) use basis::{Refusal, RelatedBasis, SourceKind};
 pub(crate) use columns::MAX_PARAMETERS;
 pub(crate) use left_out::Slowdown;
-
-/// The measurements of a graph on a target.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RelatedList {
-    /// Of its instance, if it has some.
-    pub(crate) features: Arc<InstanceFeatures>,
-    /// The number of the other target; `None` on the call's own.
-    pub(crate) other_target: Option<usize>,
-    pub(crate) measurements: Measurements,
-}
+pub(crate) use list::RelatedList;
 
 /// What related lists taught.
 #[derive(Debug)]
@@ -71,19 +63,8 @@ pub(crate) struct Expectation {
     pub(crate) features: Arc<InstanceFeatures>,
 }
 
-/// What predicts ln(seconds) above the level of a list.
-#[derive(Debug)]
-enum Fit {
-    Rises(Rises),
-    Trees(Trees),
-}
-
-/// Minimum number of measured configurations of another target, and of all instances; and of a target's own that others are compared with.
-const ENOUGH: usize = 5;
-
-/// Minimum number of kernels, and of measured configurations of one.
+/// Minimum number of kernels.
 const MIN_KERNELS: usize = 2;
-const MIN_OF_KERNEL: usize = 3;
 
 /// How many deviations better than chance lists have to predict each other; kernels more, since the model may be no better than chance.
 const SURE: f64 = 2.0;
@@ -113,25 +94,6 @@ const OWN_ALONE: usize = 200;
 /// Bounds of the deviation of a list from what others say, and what it is if there are no others.
 const SPREAD: [f64; 2] = [0.05, 2.0];
 const SPREAD_OF_ONE: f64 = 0.3;
-
-impl RelatedList {
-    /// The number of its source: each other target is one, and all instances or all kernels are one.
-    pub(crate) fn source(&self, kind: SourceKind) -> usize {
-        match kind {
-            SourceKind::Targets => self.other_target.unwrap_or(0),
-            SourceKind::Instances | SourceKind::Kernels => 0,
-        }
-    }
-
-    fn is_enough(&self, kind: SourceKind) -> bool {
-        let measured = self.measurements.measured();
-        match kind {
-            SourceKind::Instances => measured > 0,
-            SourceKind::Kernels => measured >= MIN_OF_KERNEL,
-            SourceKind::Targets => measured >= ENOUGH && self.measurements.teach(),
-        }
-    }
-}
 
 impl RelatedModel {
     /// Learns from lists in the order of the store, in which the same lists teach the same.

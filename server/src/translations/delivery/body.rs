@@ -12,7 +12,7 @@ use super::{
     call::DeliveredCall,
     decompression::{DecompressedMessage, Decompression, GRPC, Gzip},
     fields::FieldCount,
-    frames::{FramePart, Frames, PREFIX, prefix},
+    frames::{FramePart, Frames, prefix},
     read_ahead::Incoming,
     settings::{DeliverySettings, Waits},
 };
@@ -20,7 +20,10 @@ use crate::{
     admission::{AdmissionError, AdmissionLimit, Arrival},
     call::work_on,
     errors::{DeliveryError, ServiceError},
-    translations::json::{JsonMessage, JsonMethod},
+    translations::{
+        header::PREFIX,
+        json::{JsonMessage, JsonMethod},
+    },
 };
 
 /// Receives the messages of a call.

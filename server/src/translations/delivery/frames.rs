@@ -3,7 +3,7 @@
 
 use bytes::{Buf as _, Bytes};
 
-use crate::errors::DeliveryError;
+use crate::{errors::DeliveryError, translations::header::PREFIX};
 
 /// Splits bytes into messages.
 #[derive(Debug)]
@@ -31,9 +31,6 @@ pub(super) enum FramePart {
     /// The message is complete.
     End,
 }
-
-/// Bytes before a message.
-pub(in crate::translations) const PREFIX: usize = 5;
 
 impl Frames {
     pub(super) fn new(limit: usize) -> Self {

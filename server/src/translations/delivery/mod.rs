@@ -13,5 +13,4 @@ mod settings;
 pub(crate) use body::{OpenedCall, deliver};
 pub(crate) use call::{CallConnection, DeliveredCall, MethodKind};
 pub(crate) use decompression::Gzip;
-pub(super) use frames::PREFIX;
 pub use settings::DeliverySettings;

@@ -9,9 +9,7 @@ use prost_reflect::DynamicMessage;
 use tonic::{Code, Status};
 
 use super::request::JsonMethod;
-use crate::{
-    admission::Place, call::work_on, compute::ComputePool, translations::delivery::PREFIX,
-};
+use crate::{admission::Place, call::work_on, compute::ComputePool, translations::header::PREFIX};
 
 /// Maximum number of bytes that a byte of an answer takes while it is written: a number in a list takes one byte at least,
 /// and a value and its digits here.
