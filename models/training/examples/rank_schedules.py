@@ -13,8 +13,8 @@ from hlorank_training.measuring.halide.adams2019 import Draw, Schedule, apply_sc
 from hlorank_training.measuring.halide.features import FEATURE_SET
 
 SIZE = 1024
-DRAWS = [Draw(0), *(Draw(number, keep=50) for number in range(1, 24))]
-"""The autoscheduler's own choice, and others with dropout."""
+DRAWS = [Draw(0), *(Draw(number, noise=0.8, keep=50) for number in range(1, 24))]
+"""The autoscheduler's own choice, and others with noise on its cost model and dropout."""
 
 
 def blur() -> hl.Pipeline:

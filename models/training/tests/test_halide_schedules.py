@@ -11,6 +11,7 @@ pytest.importorskip("halide", reason="halide is not installed")
 from hlorank_training.measuring.halide.adams2019 import (
     Draw,
     apply_schedule,
+    shipped_weights,
     stage_graph,
 )
 from hlorank_training.measuring.halide.features import CONFIG_FEATURES, NODE_FEATURES
@@ -44,7 +45,7 @@ def test_a_draw_gives_always_the_same_schedule_with_the_features_of_every_stage(
     assert (len(NODE_FEATURES), len(CONFIG_FEATURES)) == (287, 39)
     assert len(set(NODE_FEATURES) | set(CONFIG_FEATURES)) == 287 + 39
     blur = runpy.run_path(str(EXAMPLE))["blur"]
-    draws = (Draw(0), Draw(5, keep=50), Draw(5, keep=50))
+    draws = (Draw(0), Draw(5, noise=0.8, keep=50), Draw(5, noise=0.8, keep=50))
     one, other, again = (apply_schedule(blur(), draw) for draw in draws)
     stages = len(one.stages)
     assert one.node_features.shape == (stages, 287) and one.config_features.shape == (stages, 39)
@@ -54,3 +55,8 @@ def test_a_draw_gives_always_the_same_schedule_with_the_features_of_every_stage(
     assert np.array_equal(one.edges, other.edges)
     assert set(one.edges.ravel()) == set(range(stages)), "all are connected"
     assert "vectorize" in one.source + other.source
+
+
+def test_the_weights_are_those_of_the_cost_model():
+    assert [weights.size for weights in shipped_weights()] == [2240, 8, 936, 24, 1024, 32]
+    assert all(np.isfinite(weights).all() and weights.any() for weights in shipped_weights())

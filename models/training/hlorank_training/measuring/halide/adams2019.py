@@ -7,6 +7,7 @@ which, to the C library's standard error.
 
 import os
 import re
+import struct
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,15 +21,23 @@ import numpy as np
 
 from hlorank_training.measuring.halide.features import CONFIG_FEATURES, NODE_FEATURES
 
+_SHAPES = ((8, 40, 7), (8,), (24, 39), (24,), (32, 32), (32,))
+"""Shapes of the arrays of a weights file, first dimension contiguous."""
+_SIGNATURE = struct.pack("<4I", 0x68776631, 3, 3, len(_SHAPES))
+"""Begins a weights file: magic number, versions of both kinds of features, and number of arrays."""
+
 
 @dataclass(frozen=True)
 class Draw:
     """How a schedule is drawn; draws that differ often give the same schedule."""
 
     number: int
-    """Seed of the dropout."""
+    """Seed of the noise and of the dropout."""
+    noise: float = 0.0
+    """Relative noise on the weights of the autoscheduler's cost model."""
     keep: int = 100
     """Percentage of the search's choices that dropout keeps."""
+    beam: int = 1
 
 
 @dataclass(frozen=True)
@@ -61,14 +70,17 @@ def apply_schedule(pipeline: hl.Pipeline, draw: Draw) -> Schedule:
     """
     load_plugin()
     os.environ["HL_NUM_PASSES"] = "1"
-    parameters = {
-        "parallelism": 1,
-        "beam_size": 1,
-        "random_dropout": draw.keep,
-        "random_dropout_seed": draw.number,
-    }
-    autoscheduler = hl.AutoschedulerParams("Adams2019", parameters)
-    with printed() as text:
+    with tempfile.TemporaryDirectory() as folder, printed() as text:
+        weights = Path(folder, "adams2019.weights")
+        weights.write_bytes(noisy_weights(draw))
+        parameters = {
+            "parallelism": 1,
+            "beam_size": draw.beam,
+            "random_dropout": draw.keep,
+            "random_dropout_seed": draw.number,
+            "weights_path": str(weights),
+        }
+        autoscheduler = hl.AutoschedulerParams("Adams2019", parameters)
         found = pipeline.apply_autoscheduler(hl.get_host_target(), autoscheduler)
     rows = np.frombuffer(bytes(found.featurization), "<f4")
     rows = rows.reshape(-1, len(CONFIG_FEATURES) + len(NODE_FEATURES))
@@ -79,6 +91,11 @@ def apply_schedule(pipeline: hl.Pipeline, draw: Draw) -> Schedule:
     return Schedule(stages, edges, node, config, found.schedule_source)
 
 
+def plugin() -> Path:
+    """Returns the path of the library."""
+    return Path(hl.__file__).parent / "lib64" / "libautoschedule_adams2019.so"
+
+
 @cache
 def load_plugin() -> None:
     """Loads the library, which then prints the graph of every pipeline."""
@@ -87,7 +104,7 @@ def load_plugin() -> None:
     os.environ["HL_NUM_THREADS"] = "1"
     # Some loops that a schedule unrolls have no constant extent.
     os.environ["HL_PERMIT_FAILED_UNROLL"] = "1"
-    hl.load_plugin(str(Path(hl.__file__).parent / "lib64" / "libautoschedule_adams2019.so"))
+    hl.load_plugin(str(plugin()))
 
 
 @contextmanager
@@ -152,3 +169,30 @@ def _stage_counts(printed: str) -> dict[str, int]:
                 del counts[name]
             name = None
     return counts
+
+
+@cache
+def shipped_weights() -> tuple[np.ndarray, ...]:
+    """Returns the weights of the cost model, which the plugin contains."""
+    content = plugin().read_bytes()
+    at = content.index(_SIGNATURE) + len(_SIGNATURE)
+    arrays = []
+    for shape in _SHAPES:
+        at += 4 * (1 + len(shape))
+        size = int(np.prod(shape))
+        arrays.append(np.frombuffer(content, "<f4", size, at).reshape(shape, order="F"))
+        at += 4 * size
+    return tuple(arrays)
+
+
+def noisy_weights(draw: Draw) -> bytes:
+    """Returns a weights file; noise is relative to each weight, and a tenth to its array's mean."""
+    random = np.random.default_rng(draw.number)
+    content = bytearray(_SIGNATURE)
+    for weights in shipped_weights():
+        relative, absolute = (random.standard_normal(weights.shape) for _ in range(2))
+        size = 0.1 * np.abs(weights).mean()
+        changed = weights * (1 + draw.noise * relative) + draw.noise * size * absolute
+        content += struct.pack(f"<{1 + weights.ndim}I", weights.ndim, *weights.shape)
+        content += changed.astype("<f4").tobytes(order="F")
+    return bytes(content)
