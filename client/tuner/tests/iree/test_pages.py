@@ -102,6 +102,6 @@ def test_the_notebook_ranks_and_tunes(server, tmp_path, monkeypatch):
     nbformat.validate(notebook)
     assert not any(cell.get("outputs") for cell in notebook.cells), "outputs are not kept"
     resources = {"metadata": {"path": str(tmp_path)}}
-    nbclient.NotebookClient(notebook, timeout=120, resources=resources).execute()
+    nbclient.NotebookClient(notebook, timeout=600, resources=resources).execute()
     printed = json.dumps(notebook.cells)
     assert "1000 configurations of" in printed and "after 8 measurements" in printed
