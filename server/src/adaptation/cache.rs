@@ -10,9 +10,9 @@ use crate::metrics::CacheSizes;
 
 /// What was learned from sets of measurements, so that the calls of a search learn once.
 pub(crate) struct LessonCache {
-    /// Of sets of measurements. That a set teaches nothing is remembered, too.
+    /// What sets of measurements taught. That a set teaches nothing is remembered, too.
     adapted: Cache<Digest, Option<Arc<AdaptedModel>>, WeightInBytes>,
-    /// Of related lists.
+    /// What related lists taught.
     related: Cache<Digest, TaughtByLists, WeightInBytes>,
 }
 

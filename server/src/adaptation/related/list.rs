@@ -7,7 +7,7 @@ use super::{super::Measurements, basis::SourceKind};
 /// The measurements of a graph on a target.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RelatedList {
-    /// Of its instance, if it has some.
+    /// The features of its instance; empty if the instance has none.
     pub(crate) features: Arc<InstanceFeatures>,
     /// The number of the other target; `None` on the call's own.
     pub(crate) other_target: Option<usize>,

@@ -59,7 +59,7 @@ pub(crate) type TaughtByLists = (Option<Arc<RelatedModel>>, Vec<RelatedBasis>);
 #[derive(Clone, Debug)]
 pub(crate) struct Expectation {
     pub(crate) model: Arc<RelatedModel>,
-    /// Of the instance for which it is expected.
+    /// The features of the instance for which it is expected.
     pub(crate) features: Arc<InstanceFeatures>,
 }
 

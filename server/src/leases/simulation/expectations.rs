@@ -112,7 +112,7 @@ impl Expectations {
                 self.holds
                     .retain(|held, hold| held != thing || hold.worker != worker);
             }
-            // Of those whose lease of it the server has forgotten, it adopts the first that renews.
+            // A server that has forgotten the leases of several workers adopts the one that is renewed first.
             Asking::Renew(LeasedThing { thing, .. }) => {
                 self.holds
                     .retain(|held, hold| held != thing || hold.worker == worker || hold.is_known);

@@ -67,7 +67,7 @@ async fn report(server: &TestServer, target: &str, number: u32, every: usize) {
     report_of(server, target, sizes(number), every, first).await;
 }
 
-/// Reports every so many tiles of an instance, from the first.
+/// Reports one in `every` tiles of an instance, beginning with the tile `first`.
 async fn report_of(server: &TestServer, target: &str, sizes: [u32; 2], every: usize, first: usize) {
     let measured: Vec<[f32; 2]> = TILES.into_iter().skip(first).step_by(every).collect();
     let request = ReportMeasurementsRequest {
