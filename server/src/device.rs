@@ -23,6 +23,10 @@ pub(crate) const RUN_NODES: usize = 96;
 /// are bulk work even if the call has few configurations.
 pub(crate) const INTERACTIVE_NODES: usize = 8 * 1024;
 
+/// Maximum number of columns of all configurations of a call, slots and rows, that the thread that received the call reads, plans
+/// and ranks itself if their embeddings are cached. A column takes some tens of nanoseconds.
+pub(crate) const RECEIVER_COLUMNS: usize = 4 * 1024;
+
 /// Distinct configurations that the head takes at a time: a fraction of a millisecond of work.
 pub(crate) const HEAD_CONFIGS: usize = 1024;
 

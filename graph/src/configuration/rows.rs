@@ -23,6 +23,8 @@ pub struct FoundRows {
     pub rows: Vec<Row>,
     /// The rows of each distinct configuration, one configuration after the other.
     pub row_of: Vec<u32>,
+    /// Rows that every configuration has beside its own.
+    pub common: Vec<u32>,
     /// Configurations that get no score. They have no rows.
     pub unscored: Vec<UnscoredConfig>,
 }

@@ -12,6 +12,7 @@ use super::CallError;
 use crate::{
     admission::Place,
     compute::{Class, ComputePool, WorkerFailed},
+    device,
     model::Model,
 };
 
@@ -38,6 +39,9 @@ pub(crate) struct Position {
 
 /// Maximum number of configurations of a small batch: a step of a search has some hundred.
 const INTERACTIVE_CONFIGS: usize = 512;
+
+/// Maximum size of a short batch once it is read.
+const MAX_SHORT_BYTES: usize = 256 << 10;
 
 /// Bytes of a configuration beside its rows: its place in the batch, which distinct one it is, where its rows end, its score
 /// and its place in the ranking.
@@ -95,6 +99,14 @@ impl BatchReader {
         let bytes = copies * self.bytes(batch) + batch.count() * planned;
         self.place.hold(bytes)?;
         Ok(class_of(batch.count()))
+    }
+
+    /// Whether a batch is so small that the thread that received the call reads and plans it, as far as other calls of that thread
+    /// are concerned.
+    pub(crate) fn is_short(&self, batch: &EncodedBatch) -> bool {
+        let columns = self.graph.slots() + self.graph.rows_per_config();
+        batch.count().saturating_mul(columns) <= device::RECEIVER_COLUMNS
+            && self.bytes(batch) <= MAX_SHORT_BYTES
     }
 
     /// Bytes of a batch once it is read.

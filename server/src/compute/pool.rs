@@ -2,12 +2,14 @@ use std::{
     future::Future,
     io,
     num::NonZeroUsize,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
 
 use crossbeam_channel::{Sender, unbounded};
+use parking_lot::Mutex;
 use tracing::Span;
 
 use super::{
@@ -27,6 +29,8 @@ pub struct ComputePool {
     bulk: Sender<Work>,
     workers: usize,
     threads: Arc<Threads>,
+    /// Held while a thread is the receiver of a call.
+    receiving: Mutex<()>,
 }
 
 /// The work panicked.
@@ -72,6 +76,7 @@ impl ComputePool {
             bulk,
             workers,
             threads: Threads::new(queue, watch, is_background),
+            receiving: Mutex::new(()),
         }
     }
 
@@ -144,6 +149,65 @@ impl ComputePool {
         }
     }
 
+    /// Polls the future of a very small call on the calling thread, the receiver. If the call comes to [`Self::need_worker`], or
+    /// another thread is the receiver, a worker drives the rest of it. Other calls of the calling thread wait meanwhile.
+    pub async fn drive_here<F>(&self, future: F) -> Result<WorkResult<F::Output>, WorkerFailed>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let Some(receiving) = self.receiving.try_lock() else {
+            return self.drive(future).await;
+        };
+        let mut future = Box::pin(future);
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            let mut context = Context::from_waker(Waker::noop());
+            work::work_as_receiver(|| future.as_mut().poll(&mut context))
+        }));
+        drop(receiving);
+        match polled {
+            Ok(Poll::Ready(value)) => Ok(WorkResult {
+                value,
+                waited: Duration::ZERO,
+            }),
+            // The wait for a worker counts towards the stage that needs one.
+            Ok(Poll::Pending) => Ok(WorkResult {
+                waited: Duration::ZERO,
+                ..self.drive(future).await?
+            }),
+            // The panic is printed already.
+            Err(_) => {
+                self.threads.count_panic();
+                Err(WorkerFailed)
+            }
+        }
+    }
+
+    /// Returns what selects the receiver's own sessions, if the current thread is the receiver of a call. Only heads have them.
+    pub fn receiver(&self) -> Option<Worker> {
+        work::is_receiver().then_some(Worker(self.workers))
+    }
+
+    /// Waits until a worker or the calling task polls the call, if [`Self::drive_here`] does.
+    pub async fn need_worker(&self) {
+        work::leave_receiver().await;
+    }
+
+    /// Runs the work of a small call that takes little time: immediately, if [`Self::drive_here`] polls the call, and otherwise
+    /// as [`Self::run`] does.
+    pub async fn run_short<T: Send + 'static>(
+        &self,
+        class: Class,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<WorkResult<T>, WorkerFailed> {
+        if work::is_receiver() {
+            return Ok(WorkResult {
+                value: work(),
+                waited: Duration::ZERO,
+            });
+        }
+        self.run(class, move |_| work()).await
+    }
+
     /// Polls the future of a small call on a worker, which does the interactive work of the future at once for some
     /// milliseconds, so that the call is handed from thread to thread only twice. If the future has to wait, the calling task
     /// polls it from then on, and what it queues is queued behind the work of other calls. Dropping the returned future
@@ -207,6 +271,7 @@ impl ComputePool {
         interrupt: Arc<Interrupt>,
         run: impl FnOnce(Worker, &Interrupt) -> T + Send + 'static,
     ) -> Result<T, WorkerFailed> {
+        self.need_worker().await;
         self.run_watched(class, interrupt, None, run).await
     }
 

@@ -126,20 +126,25 @@ impl Threads {
             }
             if thread.handed_over.load(Ordering::Acquire) {
                 if panicked {
-                    self.panics.fetch_add(1, Ordering::Relaxed);
+                    self.count_panic();
                 }
                 return;
             }
             if !panicked {
                 continue;
             }
-            self.panics.fetch_add(1, Ordering::Relaxed);
+            self.count_panic();
             // A new thread has the priority of the thread that starts it.
             match self.start_thread(worker, thread.clone(), false) {
                 Ok(()) => return tracing::error!("a worker panicked and was replaced"),
                 Err(error) => tracing::error!(%error, "a worker panicked and cannot be replaced"),
             }
         }
+    }
+
+    /// Counts work that panicked.
+    pub(super) fn count_panic(&self) {
+        self.panics.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Number of times that work has panicked.

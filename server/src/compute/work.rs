@@ -1,6 +1,8 @@
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
+    future::poll_fn,
     sync::Arc,
+    task::Poll,
     time::{Duration, Instant},
 };
 
@@ -83,6 +85,8 @@ const AT_ONCE: Duration = Duration::from_millis(2);
 
 thread_local! {
     static SMALL_CALL: RefCell<Option<SmallCall>> = const { RefCell::new(None) };
+    /// Whether the thread works for a small call that it received, without being a worker.
+    static IS_RECEIVER: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The call that the current thread works for.
@@ -136,6 +140,40 @@ pub(super) fn end_small_call() {
             call.until = Instant::now();
         }
     });
+}
+
+/// Ends the work of a thread for a call that it received when it is dropped.
+struct ReceiverGuard;
+
+impl Drop for ReceiverGuard {
+    fn drop(&mut self) {
+        IS_RECEIVER.set(false);
+    }
+}
+
+/// Runs a function for a call that the current thread received.
+pub(super) fn work_as_receiver<T>(work: impl FnOnce() -> T) -> T {
+    let _ends = ReceiverGuard;
+    IS_RECEIVER.set(true);
+    work()
+}
+
+/// Whether the current thread works for a call that it received.
+pub(super) fn is_receiver() -> bool {
+    IS_RECEIVER.get()
+}
+
+/// Waits until another thread than the one that received the call polls the call.
+pub(super) async fn leave_receiver() {
+    // Nothing has to be woken: who polled as the receiver passes the future on.
+    poll_fn(|_| {
+        if is_receiver() {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    })
+    .await;
 }
 
 /// Returns who waits for the work of the current thread, if that is a small call's.

@@ -145,12 +145,13 @@ impl Engine {
                 .await
             }
             LoadedModel::WholeGraph(model) => {
+                self.pool().need_worker().await;
                 whole_graph::score(&self.resources, model, graph, part, terms).await
             }
             // Counting the distinct configurations of a large batch takes long, hence on a worker.
             LoadedModel::Absent => {
-                let zeros = move |_| zeros(part);
-                Ok(self.pool().run(terms.class, zeros).await?.value)
+                let zeros = move || zeros(part);
+                Ok(self.pool().run_short(terms.class, zeros).await?.value)
             }
         }
     }
@@ -185,6 +186,7 @@ impl Engine {
         if nodes == MAX_SEGMENT_NODES || graph.occurrences.len() <= 1 {
             return Ok((Arc::clone(graph), None));
         }
+        self.pool().need_worker().await;
         // Another cut has the same nodes in other segments, so it takes about as much memory.
         let held = self.resources.memory.hold(graph.bytes())?;
         let whole = graph.whole.clone();

@@ -5,7 +5,7 @@ use hlorank_graph::{Digest, NamedFeatureSet};
 use super::{
     Artifact, Manifest, ModelKind, Rejection,
     growth::MemoryGrowth,
-    manifest::MODEL,
+    manifest::{HEAD, MODEL},
     segment::{SegmentModel, Sessions},
     sessions::{PerWorker, RunReports},
     whole_graph::WholeGraphModel,
@@ -53,9 +53,11 @@ impl Model {
         };
         let loaded = match artifact.manifest.kind.clone() {
             ModelKind::Segment(settings) => {
+                let heads = PerWorker::new(workers + 1, reports.clone(), || session(HEAD))?;
                 let sessions =
                     PerWorker::new(workers, reports, || Sessions::new(session, &settings))?;
-                LoadedModel::Segment(Arc::new(SegmentModel::new(facts, settings, sessions)))
+                let model = SegmentModel::new(facts, settings, sessions, heads);
+                LoadedModel::Segment(Arc::new(model))
             }
             ModelKind::WholeGraph(settings) => {
                 let sessions = PerWorker::new(workers, reports, || session(MODEL))?;

@@ -50,6 +50,8 @@ pub struct SegmentModel {
     /// Its settings.
     pub settings: SegmentSettings,
     sessions: PerWorker<Sessions>,
+    /// The head has one session more, for calls that stay on the thread that received them.
+    heads: PerWorker<Session>,
     shapes: KnownShapes,
 }
 
@@ -60,7 +62,6 @@ pub(super) struct Sessions {
     /// Names of the outputs of the first part, which are inputs of the encoder.
     tensors: Vec<String>,
     encoder: Session,
-    head: Session,
 }
 
 impl SegmentModel {
@@ -68,11 +69,13 @@ impl SegmentModel {
         facts: ModelFacts,
         settings: SegmentSettings,
         sessions: PerWorker<Sessions>,
+        heads: PerWorker<Session>,
     ) -> Self {
         Self {
             facts,
             settings,
             sessions,
+            heads,
             shapes: KnownShapes::default(),
         }
     }
@@ -177,9 +180,9 @@ impl SegmentModel {
     ) -> Result<Vec<f32>, ModelFailed> {
         let size = self.settings.embedding_size;
         let configs = sums.len() / size;
-        self.sessions.run(worker, HEAD, interrupt, |sessions| {
+        self.heads.run(worker, HEAD, interrupt, |head| {
             let inputs = ort::inputs! { "sum" => view([configs, size], sums)? };
-            output(&mut sessions.head, inputs, "score", configs, interrupt)
+            output(head, inputs, "score", configs, interrupt)
         })
     }
 }
@@ -206,7 +209,6 @@ impl Sessions {
             segment,
             tensors,
             encoder,
-            head: session(HEAD)?,
         })
     }
 }

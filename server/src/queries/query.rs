@@ -221,13 +221,15 @@ impl Query {
         // The engine copies configurations that others use after it.
         let is_shared = self.lesson.is_some() || scoring.keeps_batch;
         let class = self.reader.accept(&batch, 1 + usize::from(is_shared))?;
+        // What is learned of measurements takes longer to apply than a batch to score.
+        let is_short = self.lesson.is_none() && self.reader.is_short(&batch);
         let terms = self.terms(class, before.batches > 0);
         // A batch that is refused in any case need not be read.
         self.engine.check(&self.model, &self.found.graph, terms)?;
         let read = self.reading(batch, before);
         let evaluator = self.evaluator();
         let score = async move {
-            let read = evaluator.engine.pool().run(class, move |_| read()).await?;
+            let read = evaluator.engine.pool().run_short(class, read).await?;
             let (batch, seen) = read.value?;
             let batch = Arc::new(batch);
             // Nobody else has a batch that is not kept, so that the engine need not copy it.
@@ -240,7 +242,12 @@ impl Query {
         match class {
             Class::Interactive => {
                 // One worker does all of a small call, because handing the pieces to others would cost more than they do.
-                let driven = self.engine.pool().drive(score).await?;
+                let pool = self.engine.pool();
+                let driven = if is_short {
+                    pool.drive_here(score).await?
+                } else {
+                    pool.drive(score).await?
+                };
                 let mut parts: ScoredParts = driven.value?;
                 parts.0.evaluation.stages.waited += driven.waited;
                 Ok(parts)

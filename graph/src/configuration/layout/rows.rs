@@ -19,8 +19,11 @@ use crate::{
 /// the occurrences of one segment, local configurations are compared by content.
 pub(super) struct LayoutRows {
     batch: LayoutBatch,
+    /// The occurrences that see slots. The rows of the others are common to all configurations.
+    occurrences: Vec<usize>,
+    /// Which of those sees each slot.
     occurrence_of_slot: Vec<u32>,
-    /// Per occurrence, the local configurations met there.
+    /// For each of those, the local configurations met there.
     by_indices: Vec<OccurrenceRows>,
     /// Per segment, the local configurations met there, and their rows.
     by_entries: Vec<(SliceSet<LayoutEntry>, Vec<u32>)>,
@@ -28,7 +31,7 @@ pub(super) struct LayoutRows {
     met: usize,
     indices: Vec<u16>,
     entries: Vec<LayoutEntry>,
-    /// Per occurrence, whether its local configuration differs from that of the configuration before.
+    /// For each of those occurrences, whether its local configuration differs from that of the configuration before.
     changed: Vec<bool>,
 }
 
@@ -46,9 +49,14 @@ const NOT_CONFIGURABLE: i64 = -2;
 
 impl LayoutRows {
     pub(super) fn new(batch: LayoutBatch, graph: &SegmentedGraph) -> Self {
-        let occurrences = graph.occurrences.iter();
-        let by_indices =
-            occurrences.map(|occurrence| OccurrenceRows::new(&occurrence.slots, &batch));
+        let all = graph.occurrences.iter().enumerate();
+        let occurrences: Vec<usize> = all
+            .filter(|(_, occurrence)| !occurrence.slots.is_empty())
+            .map(|(number, _)| number)
+            .collect();
+        let by_indices = occurrences
+            .iter()
+            .map(|&number| OccurrenceRows::new(&graph.occurrences[number].slots, &batch));
         let segments = graph.segments.iter();
         let by_entries = segments.map(|segment| {
             let slots = segment.configurable.len();
@@ -58,11 +66,12 @@ impl LayoutRows {
             by_indices: by_indices.collect(),
             by_entries: by_entries.collect(),
             batch,
-            occurrence_of_slot: occurrence_of_slot(graph),
+            occurrence_of_slot: occurrence_of_slot(graph, &occurrences),
             met: 0,
             indices: Vec::new(),
             entries: Vec::new(),
-            changed: vec![false; graph.occurrences.len()],
+            changed: vec![false; occurrences.len()],
+            occurrences,
         }
     }
 
@@ -95,7 +104,7 @@ impl LayoutRows {
         occurrence: usize,
         rows: &mut Vec<Row>,
     ) -> Result<u32, TooManyRows> {
-        let Occurrence { segment, slots, .. } = &graph.occurrences[occurrence];
+        let Occurrence { segment, slots, .. } = &graph.occurrences[self.occurrences[occurrence]];
         let configuration = self.batch.row(config);
         self.indices.clear();
         self.indices
@@ -113,29 +122,44 @@ impl LayoutRows {
         self.entries.clear();
         self.entries
             .extend(slots.iter().zip(&self.indices).map(entry));
+        let row = self.row_of_entries(*segment, rows);
+        self.by_indices[occurrence].add(&self.indices, row);
+        Ok(row)
+    }
+
+    /// Returns the row of `entries` at a segment, and adds it if it is a new one.
+    fn row_of_entries(&mut self, segment: usize, rows: &mut Vec<Row>) -> u32 {
         // Occurrences of one segment have tables of their own, so only entries tell whether their
         // configurations are equal.
-        let (known, known_rows) = &mut self.by_entries[*segment];
+        let (known, known_rows) = &mut self.by_entries[segment];
         let (local, new) = known.insert(&self.entries);
         if new {
             known_rows.push(to_u32(rows.len()));
             rows.push(Row {
-                segment: *segment,
+                segment,
                 local: local as usize,
             });
         }
-        let row = known_rows[local as usize];
-        self.by_indices[occurrence].add(&self.indices, row);
-        Ok(row)
+        known_rows[local as usize]
+    }
+
+    /// Returns the rows of the occurrences that see no slot.
+    fn common(&mut self, graph: &SegmentedGraph, rows: &mut Vec<Row>) -> Vec<u32> {
+        self.entries.clear();
+        let occurrences = graph.occurrences.iter();
+        occurrences
+            .filter(|occurrence| occurrence.slots.is_empty())
+            .map(|occurrence| self.row_of_entries(occurrence.segment, rows))
+            .collect()
     }
 }
 
-/// Returns the occurrence that sees each slot. Pruning keeps every configurable node, so there is
+/// Returns which of these occurrences sees each slot. Pruning keeps every configurable node, so there is
 /// exactly one.
-fn occurrence_of_slot(graph: &SegmentedGraph) -> Vec<u32> {
+fn occurrence_of_slot(graph: &SegmentedGraph, occurrences: &[usize]) -> Vec<u32> {
     let mut occurrence_of_slot = vec![0; graph.slots()];
-    for (number, occurrence) in (0..).zip(&graph.occurrences) {
-        for &slot in &occurrence.slots {
+    for (number, &occurrence) in (0..).zip(occurrences) {
+        for &slot in &graph.occurrences[occurrence].slots {
             occurrence_of_slot[slot] = number;
         }
     }
@@ -159,12 +183,18 @@ impl RowFinder for LayoutRows {
         let Some(config) = found.add_config(graph, |config| self.batch.row(config))? else {
             return Ok(());
         };
-        let FoundRows { rows, row_of, .. } = found;
+        let FoundRows {
+            rows,
+            row_of,
+            common,
+            ..
+        } = found;
         let start = row_of.len();
         if let Some(before) = before {
             row_of.extend_from_within(start - self.changed.len()..);
             self.note_changes(config, before);
         } else {
+            *common = self.common(graph, rows);
             row_of.resize(self.changed.len(), 0);
             self.changed.fill(true);
         }

@@ -239,6 +239,46 @@ async fn a_small_call_that_waits_for_other_work_is_polled_by_its_task() {
 }
 
 #[tokio::test]
+async fn a_very_small_call_stays_on_its_thread_until_it_needs_a_worker() {
+    let pool = Arc::new(pool());
+    let own = Arc::clone(&pool);
+    let call = async move {
+        let id = || thread::current().id();
+        let received = own.run_short(Class::Interactive, id).await.unwrap().value;
+        own.need_worker().await;
+        let later = own.run_short(Class::Interactive, id).await.unwrap().value;
+        (received, later, own.at_once(Class::Interactive).is_some())
+    };
+    let (received, later, is_worker) = pool.drive_here(call).await.unwrap().value;
+    assert_eq!(received, thread::current().id());
+    assert_ne!(later, received);
+    assert!(is_worker);
+    // Other calls of the thread are not taken for very small ones.
+    let id = pool
+        .run_short(Class::Interactive, || thread::current().id())
+        .await;
+    assert_ne!(id.unwrap().value, received);
+}
+
+#[tokio::test]
+async fn a_very_small_call_does_not_wait_for_busy_workers() {
+    let (pool, go, _) = blocked(Class::Bulk);
+    let pool = Arc::new(pool);
+    let own = Arc::clone(&pool);
+    let call = async move { own.run_short(Class::Interactive, || 7).await.unwrap().value };
+    assert_eq!(pool.drive_here(call).await.unwrap().value, 7);
+    go.send(()).unwrap();
+}
+
+#[tokio::test]
+async fn a_panic_in_a_very_small_call_fails_that_call_and_is_counted() {
+    let pool = pool();
+    let panics = async { "on purpose".parse::<u8>().unwrap() };
+    assert!(pool.drive_here(panics).await.is_err());
+    assert_eq!(pool.panics(), 1);
+}
+
+#[tokio::test]
 async fn a_panic_in_a_small_call_fails_that_call_only() {
     let pool = Arc::new(pool());
     let own = Arc::clone(&pool);

@@ -156,6 +156,10 @@ impl Sums {
     /// Returns the score of each sum.
     async fn score_all(self, resources: &Resources, class: Class) -> Result<Vec<f32>, EngineError> {
         let count = self.plan.distinct_configs();
+        let interrupt = self.model.interrupt()?;
+        if let Some(receiver) = resources.pool.receiver() {
+            return Ok(self.score(receiver, 0..count, &interrupt)?);
+        }
         // A chunk reads about as many embeddings as fit the processor's cache, however many rows a
         // configuration has.
         let rows_per_config = (self.plan.rows_of_configs() / count.max(1)).max(1);
@@ -165,7 +169,6 @@ impl Sums {
             .step_by(at_once)
             .map(|start| start..count.min(start + at_once))
             .collect();
-        let interrupt = self.model.interrupt()?;
         let score =
             move |worker, configs, interrupt: &Interrupt| self.score(worker, configs, interrupt);
         let chunks = resources.score_in_chunks(chunks, class, interrupt, score);
@@ -185,10 +188,12 @@ impl Sums {
         // Each chunk has a tree of its own. The first sum of a chunk is made anew, and has the same
         // bits as one that follows from the sum before it.
         let mut tree = SumTree::new(&self.embeddings, size);
+        let common = tree.sum(&self.plan.common).to_vec();
         let mut sums = Vec::with_capacity(padded * size);
-        self.plan
-            .rows_of(configs)
-            .for_each(|rows| sums.extend_from_slice(tree.sum(rows)));
+        for rows in self.plan.rows_of(configs) {
+            let own = tree.sum(rows).iter();
+            sums.extend(own.zip(&common).map(|(own, common)| own + common));
+        }
         // Zeros fill the rows up to a multiple.
         sums.resize(padded * size, 0.0);
         let mut scores = self.model.score(worker, &sums, interrupt)?;
@@ -226,7 +231,7 @@ async fn prepare(
     check(resources, model, graph, terms)?;
     let (embeddings, model, graph) = (embeddings.clone(), model.clone(), graph.clone());
     let (backlog, memory) = (resources.backlog.clone(), resources.memory.clone());
-    let prepare = move |_| {
+    let prepare = move || {
         let configurations = part.into_configurations();
         // The distinct rows are not known yet, so every row of every configuration counts.
         let rows = configurations.len().saturating_mul(graph.rows_per_config());
@@ -249,7 +254,7 @@ async fn prepare(
             held,
         })
     };
-    let WorkResult { value, waited } = resources.pool.run(terms.class, prepare).await?;
+    let WorkResult { value, waited } = resources.pool.run_short(terms.class, prepare).await?;
     Ok(WorkResult {
         value: value?,
         waited,

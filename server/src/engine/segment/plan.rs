@@ -16,6 +16,8 @@ pub(super) struct Plan {
     locals: Box<dyn LocalConfigurations>,
     /// The rows of each distinct configuration, one configuration after the other.
     row_of: Vec<u32>,
+    /// Rows that every configuration has beside its own.
+    pub(super) common: Vec<u32>,
     /// `[distinct]` where the rows of each distinct configuration end.
     ends: Vec<usize>,
     unscored: Vec<UnscoredConfig>,
@@ -58,6 +60,7 @@ impl Plan {
             distinct,
             rows,
             row_of,
+            common,
             unscored,
         } = found;
         Ok(Self {
@@ -65,6 +68,7 @@ impl Plan {
             rows,
             locals: finder.finish(),
             row_of,
+            common,
             ends,
             unscored,
         })
@@ -93,7 +97,7 @@ impl Plan {
                 .distinct
                 .of_config
                 .iter()
-                .map(|&config| self.rows_at(config as usize).len())
+                .map(|&config| self.rows_at(config as usize).len() + self.common.len())
                 .sum(),
             distinct_segment_rows: self.rows.len(),
             rows_evaluated,
@@ -124,7 +128,7 @@ impl Plan {
         Some(UnscoredConfigs { count, first })
     }
 
-    /// Returns the rows of distinct configurations, one slice each.
+    /// Returns the rows of distinct configurations, one slice each, without those that all have.
     pub(super) fn rows_of(&self, configs: Range<usize>) -> impl Iterator<Item = &[u32]> {
         configs.map(|config| &self.row_of[self.rows_at(config)])
     }

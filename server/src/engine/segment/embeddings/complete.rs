@@ -61,6 +61,9 @@ impl Embeddings {
             .iter()
             .map(|part| part.rows.len() * part.queue.nodes)
             .sum();
+        if nodes > 0 {
+            self.pool.need_worker().await;
+        }
         let work = self
             .backlog
             .add(model.facts.digest, graph.hash, nodes, terms)?;

@@ -40,7 +40,8 @@ async fn a_call_is_a_span_with_its_stages_below_it() {
         ("x-request-id", "tune-21"),
     ];
     let ranked = cost_model
-        .rank_configs(with_headers(ranking(KERNEL, 5), &headers))
+        // So many that a compute thread reads them, and the call waits for one.
+        .rank_configs(with_headers(ranking(KERNEL, 600), &headers))
         .await
         .unwrap()
         .into_inner();
@@ -66,7 +67,7 @@ async fn a_call_is_a_span_with_its_stages_below_it() {
         ("hlorank.model", MODEL),
         ("hlorank.graph", &hex(&ranked.graph_hash)),
         ("hlorank.cached", "false"),
-        ("hlorank.configs", "5"),
+        ("hlorank.configs", "600"),
     ] {
         assert_eq!(
             found.get(name).map(String::as_str),
