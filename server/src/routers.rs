@@ -18,6 +18,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tonic::service::Routes;
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_reflection::{pb, server::Builder};
+use tower::ServiceBuilder;
 
 use crate::{
     compute::ComputePool,
@@ -132,7 +133,7 @@ impl<H: Health> Routers<'_, H> {
         http
     }
 
-    /// Wraps services in the layers that every call passes, here from the inside to the outside. The module of the layers says
+    /// Wraps services in the layers that every call passes, here from the outside to the inside. The module of the layers says
     /// why they have this order.
     fn layered(&self, routes: Routes) -> Router {
         let admission = CallAdmission {
@@ -145,14 +146,15 @@ impl<H: Health> Routers<'_, H> {
             tokens: self.credentials.token_check(),
             proxies: self.credentials.trusted_proxies(),
         };
-        let services = routes.prepare().into_axum_router();
-        services
-            .layer(from_fn_with_state(admission, admit))
-            .layer(from_fn_with_state(checks, check_caller))
-            .layer(from_fn(explain))
-            .layer(from_fn(end_at_deadline))
-            .layer(from_fn_with_state(Arc::clone(&self.observer), observe))
+        // The router boxes what it is given, and a call clones every box below a layer, so it is given all layers at once.
+        let layers = ServiceBuilder::new()
             .layer(from_fn(translate_json))
+            .layer(from_fn_with_state(Arc::clone(&self.observer), observe))
+            .layer(from_fn(end_at_deadline))
+            .layer(from_fn(explain))
+            .layer(from_fn_with_state(checks, check_caller))
+            .layer(from_fn_with_state(admission, admit));
+        routes.prepare().into_axum_router().layer(layers)
     }
 }
 

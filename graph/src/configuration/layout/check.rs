@@ -72,11 +72,10 @@ const PRODUCT: usize = 28;
 /// Returns the ranks of the three tensors of a node, as far as features show them. A graph does not tell which operand comes
 /// first, so each of them gets the larger rank.
 fn tensor_ranks(graph: &Graph, node: u32) -> [Option<usize>; 3] {
+    let mut ranks = producers(graph.edges(), node).map(|producer| rank(graph, producer));
     // If one rank is not known, it may be the largest.
-    let ranks: Option<Vec<usize>> = producers(graph.edges(), node)
-        .map(|producer| rank(graph, producer))
-        .collect();
-    let operands = ranks.and_then(|ranks| ranks.into_iter().max());
+    let operands = ranks.try_fold(None, |largest, rank| Some(largest.max(Some(rank?))));
+    let operands = operands.flatten();
     [rank(graph, node), operands, operands]
 }
 

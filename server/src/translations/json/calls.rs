@@ -40,7 +40,7 @@ fn json_method(request: &Request) -> Result<Option<JsonMethod>, ServiceError> {
         .headers()
         .get(CONTENT_TYPE)
         .map(HeaderValue::as_bytes);
-    let found = String::from_utf8_lossy(found.unwrap_or_default()).into_owned();
+    let found = String::from_utf8_lossy(found.unwrap_or_default());
     match form(&found) {
         // gRPC ends its answers with trailers, and streams in both directions. JSON needs neither.
         Some(Form::Grpc) if request.version() == Version::HTTP_2 => Ok(None),
@@ -57,7 +57,9 @@ fn json_method(request: &Request) -> Result<Option<JsonMethod>, ServiceError> {
             };
             JsonMethod::at_path(path).map(Some).ok_or_else(unknown)
         }
-        None => Err(ServiceError::ContentType { found }),
+        None => Err(ServiceError::ContentType {
+            found: found.into_owned(),
+        }),
     }
 }
 
