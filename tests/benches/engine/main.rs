@@ -2,6 +2,7 @@
 //! its growth, the steps of a genetic search, tiles, fusions, schedules, every model of the registry, its stages, and reading modules. Ratios are of one run.
 
 mod architectures;
+mod floor;
 mod fusion;
 mod growth;
 mod naive;
@@ -18,7 +19,7 @@ mod turns;
 use hlorank_tests::prelude::*;
 
 /// Benchmarks, of which arguments select some by name.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 12] = [
     "naive",
     "growth",
     "search",
@@ -27,6 +28,7 @@ const PARTS: [&str; 11] = [
     "schedules",
     "architectures",
     "overhead",
+    "floor",
     "turns",
     "stages",
     "reading",
@@ -50,6 +52,10 @@ fn main() {
             "fusion" => runtime.block_on(fusion::steps_and_naive()),
             "schedules" => runtime.block_on(schedules::at_once_and_one_by_one()),
             "overhead" => runtime.block_on(overhead::of_small_requests()),
+            "floor" => runtime.block_on(async {
+                floor::of_small_calls().await;
+                floor::of_a_large_call().await;
+            }),
             "turns" => runtime.block_on(turns::of_small_and_large()),
             "stages" => runtime.block_on(stages::of_requests()),
             _ => reading::of_modules(),
