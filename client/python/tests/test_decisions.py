@@ -52,7 +52,7 @@ def test_a_key_is_claimed_by_one_worker_at_a_time(store):
         assert held.state == "held" and 0 < held.retry_after <= 1
         assert client.decide(key, worker="a", renew=True).state == "claimed"
         client.decide(key, worker="a", give_back=True)
-        assert client.decide(key, worker="b", ttl="5s").expires_in == pytest.approx(5, abs=1)
+        assert client.decide(key, worker="b", ttl=5).expires_in == pytest.approx(5, abs=1)
 
 
 def test_another_compiler_is_near_and_never_the_answer(store):

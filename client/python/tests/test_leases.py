@@ -108,7 +108,7 @@ def test_a_server_without_a_store_leases_nothing(tmp_path):
     [
         ({"worker": ""}, "worker is ''"),
         ({"ttl": 0}, "ttl is 0"),
-        ({"ttl": "soon"}, "ttl: 'soon'"),
+        ({"ttl": "soon"}, "ttl is 'soon'"),
         ({"budget": -1}, "budget is -1"),
         ({"machine": None}, "machine is None"),
     ],
@@ -127,7 +127,7 @@ def test_a_list_that_the_server_knows_is_not_sent_again():
         fake_server(answer.SerializeToString()) as server,
         Client(server.address) as client,
     ):
-        search = client.search(space, "a board", lease=Lease("a", budget=5, budget_time="1h"))
+        search = client.search(space, "a board", lease=Lease("a", budget=5, budget_time=3600))
         search.suggest()
         search.suggest()
         first, second = (message for _, _, message in server.calls)

@@ -38,7 +38,7 @@ def test_workers_measure_nothing_twice_and_take_one_decision(store):
         return "crash" if one["tile"] == 1 else seconds(one)
 
     def work(name):
-        worker = Worker(store, SPACE, "decided by all", measure, worker=name, ttl="5s")
+        worker = Worker(store, SPACE, "decided by all", measure, worker=name, ttl=5)
         return worker.run(), worker.measured, worker.conclude()
 
     with ThreadPoolExecutor() as threads:

@@ -3,7 +3,7 @@
 import operator
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from math import isnan
 from numbers import Real
@@ -13,7 +13,6 @@ from typing import Any, SupportsIndex, TypeVar
 import numpy as np
 
 from hlorank.checks.errors import ArgumentError
-from hlorank.checks.units import duration, size
 
 T = TypeVar("T")
 
@@ -141,31 +140,14 @@ def number(value: object, what: str, expected: str = "a number") -> float:
 
 
 def seconds(value: object, what: str) -> float | None:
-    """Checks a deadline: seconds from 0, text such as ``500ms``, or None for none."""
+    """Checks a deadline: seconds from 0, or None for none."""
     if value is None:
         return None
-    expected = "seconds from 0, text with a unit such as '5s', or None"
-    if isinstance(value, str):
-        value = _of_text(value, what, duration)
+    expected = "seconds from 0, or None"
     found = number(value, what, expected)
     if found < 0:
         raise wrong(what, value, expected)
     return found if found <= _LONGEST else None
-
-
-def message_size(value: object, what: str) -> int:
-    """Checks a maximum message length: a number of bytes, or text such as ``64MiB``."""
-    if isinstance(value, str):
-        value = _of_text(value, what, size)
-    # gRPC's option has 32 bits.
-    return whole_number(value, what, 1, (1 << 31) - 1)
-
-
-def _of_text(value: str, what: str, read: Callable[[str], T]) -> T:
-    try:
-        return read(value)
-    except ArgumentError as error:
-        raise ArgumentError(f"{what}: {error}") from error
 
 
 def path_of(value: object, what: str = "path") -> Path:

@@ -66,7 +66,7 @@ class Decider(Connected):
         decide: bool = False,
         on_away: OnAway = "default",
         group: Group | None = None,
-        timeout: float | str | None = defaults.ADAPTER_TIMEOUT,
+        timeout: float | None = defaults.ADAPTER_TIMEOUT,
         fallback: Fallback | None = None,
     ):
         agreement = Agreement(
