@@ -9,13 +9,11 @@ from blake3 import blake3
 from numpy.typing import ArrayLike
 
 from hlorank.checks import arguments
-from hlorank.checks.arguments import instance, shown
-from hlorank.checks.arrays import array_of
-from hlorank.checks.errors import AnswerError, GraphFileError
+from hlorank.checks.arguments import instance
+from hlorank.checks.errors import AnswerError
 from hlorank.checks.files import file_content
 from hlorank.graphs.features import (
     Instance,
-    described_set,
     feature_graph_message,
     feature_message,
     instance_of,
@@ -120,12 +118,7 @@ class Graph:
         They are opcodes [n], features [n, 140] and edges [m, 2] of (consumer, producer), and for a
         kernel the ``operands`` [k] that ``hlorank graph features`` writes.
         """
-        features = feature_message(
-            _numbers_of(node_opcode, "node_opcode"),
-            _numbers_of(node_feat, "node_feat"),
-            _numbers_of(edge_index, "edge_index"),
-            _numbers_of(operands, "operands"),
-        )
+        features = feature_message(node_opcode, node_feat, edge_index, operands)
         return cls(
             GraphMessage(
                 features=features,
@@ -162,11 +155,12 @@ class Graph:
                 of at most 256 bytes is a name alone, of which nothing is learned.
 
         Raises:
-            GraphFileError: if an array or a name is invalid.
-            ArgumentError: if a feature of the instance cannot be used.
+            GraphFileError: if an array has other axes, or a number cannot be sent.
+            ArgumentError: if something has another type. The server refuses the rest.
         """
-        columns = described_set(feature_set, node_columns, config_columns)
-        graph = feature_graph_message(columns, node_features, edge_index, instance)
+        graph = feature_graph_message(
+            feature_set, node_features, edge_index, node_columns, config_columns, instance
+        )
         return cls(GraphMessage(feature_graph=graph, task=task_value("feature-set")))
 
     @classmethod
@@ -264,13 +258,3 @@ def _feature_graph_parts(graph: FeatureGraph) -> tuple[bytes, ...]:
 
 def _edge_bytes(edges: Iterable[int]) -> bytes:
     return np.array(edges, "<u4").tobytes()
-
-
-def _numbers_of(values: ArrayLike, what: str) -> np.ndarray:
-    """Checks that values are a list or an array of numbers, and returns the array."""
-    array = array_of(values, what, GraphFileError)
-    if array.ndim == 0:
-        raise GraphFileError(f"{what} is {shown(values)}, expected an array")
-    if array.size and array.dtype.kind not in "biuf":
-        raise GraphFileError(f"{what} has type {array.dtype}, expected numbers")
-    return array
