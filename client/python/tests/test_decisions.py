@@ -3,7 +3,6 @@
 import pickle
 import threading
 import time
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from queue import Queue
@@ -11,7 +10,7 @@ from queue import Queue
 import grpc
 import pytest
 from fake_server import answered, fake_server
-from servers import run_empty_server, run_process
+from servers import run_empty_server, run_process, said_once
 
 from hlorank import (
     AnswerError,
@@ -284,8 +283,7 @@ def test_a_claim_outlives_its_time_while_its_process_tunes(store, monkeypatch):
 
 def killed_server(folder):
     with run_empty_server(folder) as server:
-        server.process.kill()
-        server.process.wait()
+        server.kill()
     return server.address
 
 
@@ -293,12 +291,10 @@ def test_a_server_that_is_away_costs_two_seconds_once_and_nothing_is_proposed(tm
     with Client(killed_server(tmp_path)) as client:
         agreement = Agreement(client, "triton", "away")
         begin = time.monotonic()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with said_once("the default is used"):
             assert [agreement.ask(b"%d" % n).state for n in range(50)] == ["away"] * 50
             assert agreement.propose(b"0", b"{}") is None
         assert time.monotonic() - begin <= 2.5
-    assert len(caught) == 1 and "the default is used" in str(caught[0].message)
 
 
 def test_with_fail_the_error_is_the_callers(tmp_path):
@@ -312,19 +308,16 @@ def test_with_wait_a_decision_comes_once_the_server_is_back(tmp_path):
     flags = (f"--models={tmp_path}", f"--measurements={tmp_path / 'measurements'}")
     with run_process(*flags) as server, Client(server.address) as client:
         made = client.propose(DecisionKey("triton", b"k", "back"), b"{}")
-        server.process.kill()
-        server.process.wait()
+        server.kill()
         found = []
         agreement = Agreement(client, "triton", "back", on_away="wait", timeout=0.5)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with said_once() as caught:
             waiting = threading.Thread(target=lambda: found.append(agreement.ask(b"k")))
             waiting.start()
             while not caught:
                 time.sleep(0.05)
             with run_process(f"--listen={server.address}", *flags):
                 waiting.join(60)
-    assert len(caught) == 1
     assert [verdict.decision for verdict in found] == [made]
 
 
@@ -335,9 +328,8 @@ def test_after_an_unknown_outcome_the_default_is_used_and_never_the_own_value():
     with (
         fake_server(held.SerializeToString(), code=grpc.StatusCode.UNAVAILABLE) as server,
         Client(server.address, retries=0) as client,
-        warnings.catch_warnings(),
+        said_once(),
     ):
-        warnings.simplefilter("ignore")
         agreement = Agreement(client, "triton", "t", timeout=0.5)
         assert agreement.propose(b"k", b"{}") is None
         assert DecideRequest.FromString(server.calls[0][2]).HasField("propose")
@@ -346,7 +338,5 @@ def test_after_an_unknown_outcome_the_default_is_used_and_never_the_own_value():
 def test_a_server_that_makes_no_decisions_is_said_once_and_everybody_tunes(tmp_path):
     with run_process(f"--models={tmp_path}") as server, Client(server.address) as client:
         agreement = Agreement(client, "triton", "off")
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with said_once():
             assert [agreement.ask(b"%d" % n).state for n in range(3)] == ["off"] * 3
-    assert len(caught) == 1

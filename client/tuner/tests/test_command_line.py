@@ -115,12 +115,12 @@ def test_a_server_with_tokens_and_tls_is_asked_as_hlorank_asks_it(
     (tmp_path / "token").write_text(f"{TOKEN}\n")
     search = ("xla", f"{script}:matmul", "--measurements=2", "--predictions=64")
     with run_secured_server(tmp_path) as address:
-        server = ("--endpoint", f"https://{address}", "--ca", tmp_path / "tls.crt")
+        server = ("--endpoint", f"https://{address}", "--ca", tmp_path / "localhost.crt")
         code, _, err = run(capsys, *search, *server, "--out=none")
         assert code == 1 and "TOKEN_MISSING" in err
         assert run(capsys, *search, *server, "--token-file=token", "--out=file")[0] == 0
         monkeypatch.setenv("HLORANK_TOKEN", TOKEN)
-        monkeypatch.setenv("HLORANK_CA", str(tmp_path / "tls.crt"))
+        monkeypatch.setenv("HLORANK_CA", str(tmp_path / "localhost.crt"))
         assert run(capsys, *search, *server[:2], "--out=variables")[0] == 0
     assert read_run(Path("variables"))[1].predictions == 64
     code, _, err = run(capsys, *search, *server[:2], "--ca=missing.pem")

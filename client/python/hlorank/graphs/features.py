@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hlorank.checks.arguments import number, several, text, wrong
+from hlorank.checks.arguments import number, several, text
 from hlorank.checks.arrays import array_of, floats
 from hlorank.checks.errors import GraphFileError
 from hlorank.wire.messages import FeatureGraph, GraphFeatures, InstanceFeature
@@ -97,13 +97,8 @@ def instance_of(graph: FeatureGraph) -> Instance:
 
 def _instance_features(instance: Mapping[str, object]) -> list[InstanceFeature]:
     """Returns the features by name, so that every order of them is the same message."""
-    # The mapping may be any class of the caller.
-    try:
-        given = dict(instance.items())
-    except Exception as error:
-        raise wrong("instance", instance, "a mapping of names to numbers and texts") from error
-    names = [text(name, "the name of an instance's feature") for name in given]
-    return [_instance_feature(name, given[name]) for name in sorted(names)]
+    names = [text(name, "the name of an instance's feature") for name in instance]
+    return [_instance_feature(name, instance[name]) for name in sorted(names)]
 
 
 def _instance_feature(name: str, value: object) -> InstanceFeature:

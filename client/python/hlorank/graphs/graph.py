@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from os import PathLike
+from typing import Any
 
 import numpy as np
 from blake3 import blake3
@@ -79,13 +80,7 @@ class Graph:
         """Takes a serialized ``HloModuleProto`` or ``HloProto``."""
         expected = "a serialized HloModuleProto; from_hlo_text takes text, from_file takes a path"
         content = arguments.content(module, "module", expected)
-        return cls(
-            GraphMessage(
-                hlo_module=content,
-                task=task_value(task),
-                configurable_nodes=_node_numbers(configurable_nodes),
-            )
-        )
+        return cls._of(task, configurable_nodes, hlo_module=content)
 
     @classmethod
     def from_hlo_text(
@@ -94,13 +89,7 @@ class Graph:
         """Takes HLO text as XLA and JAX's ``as_hlo_text()`` print it; StableHLO is not accepted."""
         expected = "HLO text; from_hlo_proto takes bytes, from_file takes a path"
         content = arguments.text(text, "text", expected)
-        return cls(
-            GraphMessage(
-                hlo_text=content,
-                task=task_value(task),
-                configurable_nodes=_node_numbers(configurable_nodes),
-            )
-        )
+        return cls._of(task, configurable_nodes, hlo_text=content)
 
     @classmethod
     def from_features(
@@ -119,13 +108,7 @@ class Graph:
         kernel the ``operands`` [k] that ``hlorank graph features`` writes.
         """
         features = feature_message(node_opcode, node_feat, edge_index, operands)
-        return cls(
-            GraphMessage(
-                features=features,
-                task=task_value(task),
-                configurable_nodes=_node_numbers(configurable_nodes),
-            )
-        )
+        return cls._of(task, configurable_nodes, features=features)
 
     @classmethod
     def from_feature_set(
@@ -161,7 +144,7 @@ class Graph:
         graph = feature_graph_message(
             feature_set, node_features, edge_index, node_columns, config_columns, instance
         )
-        return cls(GraphMessage(feature_graph=graph, task=task_value("feature-set")))
+        return cls._of("feature-set", (), feature_graph=graph)
 
     @classmethod
     def from_file(
@@ -183,6 +166,11 @@ class Graph:
             text = content.decode()
             return cls.from_hlo_text(text, task=task, configurable_nodes=configurable_nodes)
         return cls.from_hlo_proto(content, task=task, configurable_nodes=configurable_nodes)
+
+    @classmethod
+    def _of(cls, task: Task, configurable_nodes: Iterable[int], **source: Any) -> "Graph":
+        nodes = arguments.whole_numbers_of(configurable_nodes, "configurable_nodes")
+        return cls(GraphMessage(task=task_value(task), configurable_nodes=nodes, **source))
 
     @property
     def hash(self) -> bytes | None:
@@ -216,10 +204,6 @@ class Graph:
         known = self._hash.hex()[:12] if self._hash else "not sent yet"
         form = (self._whole.WhichOneof("source") or "").replace("_", " ")
         return f"Graph({form} of {self._whole.ByteSize():,} bytes, task={self.task!r}, {known})"
-
-
-def _node_numbers(nodes: Iterable[int]) -> list[int]:
-    return arguments.whole_numbers_of(nodes, "configurable_nodes")
 
 
 def _is_text(content: bytes) -> bool:
