@@ -43,6 +43,7 @@ from hlorank import (
 )
 from hlorank.checks.arrays import array_of
 from hlorank.tuners.proposals import Proposals
+from hlorank.worker.agreement import Agreement
 
 NOWHERE = "127.0.0.1:1"
 
@@ -264,6 +265,14 @@ def test_every_constructor_of_the_package_is_in_this_test():
         (lambda: Graph.from_file(None), "path is None, expected a path"),
         (lambda: Adapt("a", TILES, ["fast"]), r"seconds\[0\] is 'fast', expected seconds"),
         (lambda: Adapt("a", failures=["wrong"]), "the failure is 'wrong', expected one of comp"),
+        (lambda: Lease(""), "worker is ''"),
+        (lambda: Lease("a", ttl=0), "ttl is 0"),
+        (lambda: Lease("a", budget=-1), "budget is -1"),
+        (lambda: CLIENT().decide(b"key"), "key is"),
+        (lambda: CLIENT().propose(KEY, "text"), "value is 'text'"),
+        (lambda: CLIENT().propose(KEY, b"{}", {"runs": 1}), "evidence is"),
+        (lambda: Agreement(CLIENT(), "triton", "t", on_away="later"), "on_away is 'later'"),
+        (lambda: Agreement(CLIENT(), "triton", "t", group=3), "group is 3"),
         (lambda: ModelReference("a", "1"), "version is '1', expected a whole number"),
         *(
             (partial(CLIENT().suggest, GRAPH, TILES, count=count), f"count is {count}")

@@ -85,23 +85,6 @@ def test_decisions_are_listed_in_their_order(store):
         assert repr(page).startswith("3 decisions, all")
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda client: client.decide(b"key"), "key is"),
-        (lambda client: client.propose(key_of("a"), "text"), "value is 'text'"),
-        (lambda client: client.propose(key_of("a"), b"{}", {"runs": 1}), "evidence is"),
-        (lambda client: client.decide(key_of("a"), worker=1), "worker is 1"),
-        (lambda client: DecisionKey("triton", "a", "t"), "key is 'a'"),
-        (lambda client: Agreement(client, "triton", "t", on_away="later"), "on_away is 'later'"),
-        (lambda client: Agreement(client, "triton", "t", group=3), "group is 3"),
-    ],
-)
-def test_what_cannot_be_sent_is_refused_before(call, words):
-    with Client("127.0.0.1:1") as client, pytest.raises(ArgumentError, match=words):
-        call(client)
-
-
 def test_answers_that_no_server_gives_are_errors():
     other = DecideResponse()
     other.decided.key.namespace = "xla"

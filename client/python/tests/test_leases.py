@@ -10,7 +10,6 @@ from servers import run_process
 
 from hlorank import (
     AnswerError,
-    ArgumentError,
     Client,
     Lease,
     RefusedError,
@@ -101,21 +100,6 @@ def test_a_server_without_a_store_leases_nothing(tmp_path):
         with pytest.raises(RefusedError) as refused:
             search_of(client, "off", "a").suggest()
         assert refused.value.reason == "LEASES_OFF"
-
-
-@pytest.mark.parametrize(
-    ("terms", "words"),
-    [
-        ({"worker": ""}, "worker is ''"),
-        ({"ttl": 0}, "ttl is 0"),
-        ({"ttl": "soon"}, "ttl is 'soon'"),
-        ({"budget": -1}, "budget is -1"),
-        ({"machine": None}, "machine is None"),
-    ],
-)
-def test_terms_that_cannot_be_are_refused_where_they_are_made(terms, words):
-    with pytest.raises(ArgumentError, match=words):
-        Lease(**{"worker": "a"} | terms)
 
 
 def test_a_list_that_the_server_knows_is_not_sent_again():
