@@ -15,15 +15,12 @@ def refusal(capsys, *arguments):
 @pytest.mark.parametrize(
     ("flag", "value", "reason"),
     [
-        *(
-            ("--measurements", v, "is not a whole number from 1")
-            for v in ("0", "1.5", "x", "1_0", "")
-        ),
+        *(("--measurements", v, "is not a whole number from 1") for v in ("0", "1_0", "")),
         *(("--seed", v, "is not a whole number from 0") for v in ("-1", "1e3", "9" * 30)),
-        *(("--threads", v, "is not a whole number from 0") for v in ("two", "-1")),
+        ("--threads", "two", "is not a whole number from 0"),
         ("--predictions", "0", "is not a whole number from 1"),
         ("--top-k", "0", "is not a whole number from 1"),
-        *(("--minutes", v, "is not a number above 0") for v in ("x", "nan", "-1")),
+        *(("--minutes", v, "is not a number above 0") for v in ("x", "nan")),
         ("--endpoint", "127.0.0.1", "the port is missing"),
         ("--model", "layout@0", "versions count from 1"),
         ("--target", "", "has 0 bytes, expected 1 to 256"),
