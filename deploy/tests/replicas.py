@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from sources import NO_TELEMETRY, REPOSITORY, TARGET, server_program
+from servers import REPOSITORY, TARGET, server_program
+from sources import NO_TELEMETRY
 
 PATIENCE = 30.0  # seconds
 LIBRARY = TARGET / "onnxruntime/libonnxruntime.so"

@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from sources import REPOSITORY
+from servers import REPOSITORY
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _TOKEN = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?|\S")

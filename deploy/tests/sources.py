@@ -3,28 +3,16 @@
 import re
 import subprocess
 import tomllib
-from pathlib import Path
 
-import pytest
+from servers import REPOSITORY, server_program
 
-REPOSITORY = Path(__file__).parents[2]
 DEPLOY = REPOSITORY / "deploy"
-TARGET = REPOSITORY / "target"
 
 _VERSION = tomllib.loads((REPOSITORY / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 IMAGE = f"hlorank:{_VERSION}"
 
 # Turns off the telemetry of ONNX Runtime.
 NO_TELEMETRY = {"ORT_DISABLE_TELEMETRY": "1"}
-
-
-def server_program() -> Path:
-    """Returns the server that was built last; skips the test if there is none."""
-    built = [TARGET / profile / "hlorank-server" for profile in ("release", "debug")]
-    built = [program for program in built if program.exists()]
-    if not built:
-        pytest.skip("the programs are not built: make build")
-    return max(built, key=lambda program: program.stat().st_mtime)
 
 
 def server_settings() -> dict[str, str]:

@@ -19,10 +19,10 @@ from pathlib import Path
 import pytest
 from hlorank import Client
 from measured import read_graphs
+from servers import REPOSITORY
 from sources import (
     DEPLOY,
     NO_TELEMETRY,
-    REPOSITORY,
     arguments,
     image_environment,
     port,

@@ -8,7 +8,8 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from sources import DEPLOY, REPOSITORY
+from servers import REPOSITORY
+from sources import DEPLOY
 
 sys.path.insert(0, str(DEPLOY / "release"))
 

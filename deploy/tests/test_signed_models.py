@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from replicas import Replica, free_ports, wait_for
-from sources import REPOSITORY
+from servers import REPOSITORY
 
 pytest.importorskip("model_signing", reason="needs `pip install model-signing pyOpenSSL`")
 

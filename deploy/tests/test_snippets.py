@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import pytest
 from replicas import Replica, free_ports
+from servers import REPOSITORY, server_program
 from snippets import Command, commands, pages, run
-from sources import DEPLOY, REPOSITORY, server_program
+from sources import DEPLOY
 
 ELSEWHERE = {
     "docs/bring-your-own-compiler.md": "client/python/tests/test_own_compiler.py runs it",

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from sources import REPOSITORY
+from servers import REPOSITORY
 
 PATIENCE = 60.0
 RANKED = "layout_random_window_nchw_train.pb"

@@ -143,8 +143,7 @@ def search(
                 killed = processes[: workers // 3]
                 for process in killed:
                     process.kill()
-                server.process.kill()
-                server.process.wait()
+                server.kill()
             else:
                 for process in processes:
                     process.join()

@@ -6,12 +6,14 @@ import os
 import subprocess
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tls import Certificate
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 DATA = REPOSITORY / "tests" / "data"
@@ -45,6 +47,11 @@ class Server:
     address: str
     process: subprocess.Popen[bytes]
 
+    def kill(self) -> None:
+        """Kills it, and waits until it is gone."""
+        self.process.kill()
+        self.process.wait()
+
 
 @contextmanager
 def run_server(*flags: str) -> Iterator[str]:
@@ -64,13 +71,18 @@ def run_empty_server(folder: Path) -> Iterator[Server]:
 @contextmanager
 def run_server_that_keeps_nothing(folder: Path) -> Iterator[str]:
     """A server without a store, about which its client warns once; gives its address."""
-    words = "keeps no measurements, so no later run or user profits"
-    with (
-        run_process(f"--models={folder}") as server,
-        pytest.warns(UserWarning, match=words) as warned,
-    ):
+    with run_process(f"--models={folder}") as server, said_once("keeps no measurements, so no"):
         yield server.address
-    assert sum("hlorank" in str(each.message) for each in warned) == 1
+
+
+@contextmanager
+def said_once(words: str = "hlorank") -> Iterator[list[warnings.WarningMessage]]:
+    """One warning of ours comes, and has these words; gives all that came."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield caught
+    ours = [str(each.message) for each in caught if "hlorank" in str(each.message)]
+    assert len(ours) == 1 and words in ours[0], ours
 
 
 TOKEN = "a token of this test"
@@ -78,15 +90,11 @@ TOKEN = "a token of this test"
 
 @contextmanager
 def run_secured_server(folder: Path) -> Iterator[str]:
-    """A server over TLS that asks for a token; ``tls.crt`` of the folder is its own authority."""
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-    command += ["-nodes", "-days", "1", "-subj", "/CN=localhost"]
-    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    command += ["-keyout", folder / "tls.key", "-out", folder / "tls.crt"]
-    subprocess.run(command, check=True, capture_output=True)
+    """A server over TLS that asks for a token; ``localhost.crt`` of the folder is its authority."""
+    Certificate(folder, "localhost")
     digest = hashlib.sha256(TOKEN.encode()).hexdigest()
     (folder / "tokens").write_text(f"tests read sha256:{digest}\n")
-    files = {"tls-certificate": "tls.crt", "tls-key": "tls.key", "tokens": "tokens"}
+    files = {"tls-certificate": "localhost.crt", "tls-key": "localhost.key", "tokens": "tokens"}
     with run_server(*(f"--{flag}={folder / name}" for flag, name in files.items())) as address:
         yield address
 

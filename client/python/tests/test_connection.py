@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 
 import grpc
 import pytest
@@ -10,11 +9,7 @@ from fake_server import fake_server
 from servers import DATA
 
 from hlorank import ArgumentError, AsyncClient, Client, RefusedError, UnavailableError
-from hlorank.checks.units import duration, size
 from hlorank.wire.address import channel_credentials, host_and_port
-
-UNITS = DATA / "units.json"
-
 
 ENDPOINTS = json.loads((DATA / "endpoints.json").read_text(encoding="utf-8"))
 
@@ -106,12 +101,3 @@ def test_an_async_client_may_be_made_before_any_event_loop_and_used_in_several()
             asyncio.run(ask(client))
         assert len(server.calls) == 3
         asyncio.run(client.close())
-
-
-@pytest.mark.parametrize(("kind", "read"), [("sizes", size), ("durations", duration)])
-def test_sizes_and_durations_are_read_by_the_rule_of_the_server(kind, read):
-    vectors = json.loads(UNITS.read_text())
-    assert [read(text) for text, _ in vectors[kind]] == [number for _, number in vectors[kind]]
-    for text in vectors[f"no_{kind}"]:
-        with pytest.raises(ArgumentError, match=f"'{re.escape(text)}' is not .*, expected "):
-            read(text)

@@ -70,7 +70,7 @@ def test_lists_that_go_on_after_their_pad_are_not_padded():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"node_feat": np.zeros((2, 139))}, r"node_feat has shape \[2, 139\], expected \[2, 140\]"),
+        ({"node_feat": np.zeros(140)}, r"node_feat has shape \[140\], expected \[nodes, columns\]"),
         ({"edge_index": np.zeros((1, 3))}, r"edge_index has shape \[1, 3\], expected \[edges, 2\]"),
         ({"edge_index": [[0, -1]]}, "edge_index has values that are not"),
         ({"node_opcode": [0, 256]}, "node_opcode has values that are not"),

@@ -1,10 +1,8 @@
 """What adapters share that shorten a list: what was measured comes first."""
 
-import warnings
-
 import numpy as np
 import pytest
-from servers import run_process, run_server_that_keeps_nothing
+from servers import run_process, run_server_that_keeps_nothing, said_once
 
 from hlorank import ArgumentError, Client, Fallback, Result, Space
 from hlorank.tuners.proposals import (
@@ -55,12 +53,10 @@ def test_what_was_not_sent_is_sent_once_the_server_is_back(tmp_path):
     with Client(address) as client:
         again = Fallback("tuning goes on without it", pause=0.0)
         adapter = Proposals(client, "this CPU", timeout=0.5, fallback=again)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with said_once():
             assert adapter.best("gemm", "", ROWS) == []
             adapter.report("gemm", "", measured()[:6])
             adapter.report("gemm", "", measured()[6:])
-        assert len(caught) == 1
         assert adapter.flush() == len(ROWS)
         with run_process(*flags, f"--listen={address}"):
             while adapter.flush():  # until gRPC connects again

@@ -24,7 +24,7 @@ def secured(authority: Path) -> Iterator[str]:
 
 @pytest.fixture
 def credentials(secured: str, authority: Path) -> grpc.ChannelCredentials:
-    return grpc.ssl_channel_credentials((authority / "tls.crt").read_bytes())
+    return grpc.ssl_channel_credentials((authority / "localhost.crt").read_bytes())
 
 
 def test_calls_go_over_tls_with_a_token(secured, credentials, tile_graph):

@@ -16,7 +16,7 @@ class Certificate:
         key, request, certificate = (folder / f"{host}.{end}" for end in ("key", "csr", "crt"))
         make = ["openssl", "req", "-new", "-newkey", "ec", "-nodes"]
         make += ["-pkeyopt", "ec_paramgen_curve:P-256"]
-        make += ["-subj", f"/CN={host}", "-addext", f"subjectAltName=DNS:{host}"]
+        make += ["-subj", f"/CN={host}", "-addext", f"subjectAltName=DNS:{host},IP:127.0.0.1"]
         sign = f"openssl x509 -req -copy_extensions copy -days {days}".split()
         sign += ["-in", request, "-signkey", key, "-out", certificate]
         for command in ([*make, "-keyout", key, "-out", request], sign):

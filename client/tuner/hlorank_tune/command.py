@@ -172,9 +172,9 @@ def _add_search(one: argparse.ArgumentParser, measurements: str) -> None:
     )
     add(
         "--minutes",
-        type=values.minutes,
+        type=values.positive,
         metavar="M",
-        help="maximum duration in minutes, or with a unit such as 90s or 1.5h, with confirmation",
+        help="maximum duration in minutes, with confirmation",
     )
     add(
         "--predictions",

@@ -13,7 +13,6 @@ from typing import TypeVar
 
 from hlorank import ArgumentError
 from hlorank.answers.models import model_reference
-from hlorank.checks.units import duration
 from hlorank.wire.address import host_and_port as read_address
 from hlorank.wire.defaults import TARGET_BYTES
 
@@ -51,11 +50,6 @@ def positive(text: str) -> float:
     if not 0 < number < inf:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
     return number
-
-
-def minutes(text: str) -> float:
-    """Reads minutes, or a duration with a unit, and returns minutes."""
-    return _checked(lambda: duration(text, bare="min")) / 60
 
 
 def addresses(text: str) -> list[str]:

@@ -1,6 +1,6 @@
 //! Sizes and durations as people write them: a number alone, or a number with a unit.
 //!
-//! The Python client reads them by the same rules; `tests/data/units.json` holds both to them.
+//! `tests/data/units.json` has what is read, and what is refused.
 
 use std::{ops::RangeInclusive, time::Duration};
 

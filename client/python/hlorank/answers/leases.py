@@ -35,13 +35,13 @@ class Lease:
     worker: str
     """The worker's own name, 1 to 64 bytes, such as ``HOST/PROCESS``. What it has leased already is
     suggested again first."""
-    ttl: float | str = defaults.LEASE
+    ttl: float = defaults.LEASE
     """Seconds until a lease expires that is not renewed, from 5 s to 1 h."""
     search: str = ""
     """What tells searches of one graph on one target apart, at most 64 bytes."""
     budget: int = 0
     """After how many configurations nothing more is leased; 0 for no end."""
-    budget_time: float | str | None = None
+    budget_time: float | None = None
     """After how many seconds nothing more is leased; None for no end."""
     machine: str = ""
     """What measures, at most 256 bytes: machines of one target may differ in speed."""

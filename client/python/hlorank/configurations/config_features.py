@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hlorank.checks.arrays import array_of, finite_floats
+from hlorank.checks.arrays import array_of, floats
 from hlorank.checks.errors import ConfigurationError
 from hlorank.configurations.batch import Batch
 from hlorank.wire.messages import ConfigBatch, NodeFeatureConfigs
@@ -21,7 +21,7 @@ class ConfigFeatures(Batch):
     """
 
     def __init__(self, config_features: ArrayLike):
-        array = finite_floats(config_features, "config_features", _AXES, ConfigurationError)
+        array = floats(config_features, "config_features", _AXES, ConfigurationError)
         configs, nodes, columns = array.shape
         places = np.arange(configs * nodes).reshape(configs, nodes)
         self._pack(array.reshape(-1, columns), places)
@@ -29,7 +29,7 @@ class ConfigFeatures(Batch):
     @classmethod
     def from_rows(cls, rows: ArrayLike, indices: ArrayLike) -> "ConfigFeatures":
         """Takes rows [rows, columns], and the number of every node's row: [configs, nodes]."""
-        table = finite_floats(rows, "rows", ("row", "column"), ConfigurationError)
+        table = floats(rows, "rows", ("row", "column"), ConfigurationError)
         numbers = array_of(indices, "indices", ConfigurationError)
         if numbers.ndim != 2 or numbers.size == 0 or numbers.dtype.kind not in "iu":
             raise ConfigurationError(

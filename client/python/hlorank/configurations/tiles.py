@@ -146,7 +146,7 @@ def _counts(name: str, bounds: Sequence[Sequence[int]]) -> np.ndarray:
     """Returns the length of each list: i64 [configs]."""
     try:
         return np.array([len(tile) for tile in bounds], np.int64)
-    except Exception as error:  # the caller's sequence may raise anything
+    except TypeError as error:
         raise ConfigurationError(f"{name} needs one list per configuration") from error
 
 

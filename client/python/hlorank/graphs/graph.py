@@ -3,19 +3,18 @@
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from os import PathLike
+from typing import Any
 
 import numpy as np
 from blake3 import blake3
 from numpy.typing import ArrayLike
 
 from hlorank.checks import arguments
-from hlorank.checks.arguments import instance, shown
-from hlorank.checks.arrays import array_of
-from hlorank.checks.errors import AnswerError, GraphFileError
+from hlorank.checks.arguments import instance
+from hlorank.checks.errors import AnswerError
 from hlorank.checks.files import file_content
 from hlorank.graphs.features import (
     Instance,
-    described_set,
     feature_graph_message,
     feature_message,
     instance_of,
@@ -81,13 +80,7 @@ class Graph:
         """Takes a serialized ``HloModuleProto`` or ``HloProto``."""
         expected = "a serialized HloModuleProto; from_hlo_text takes text, from_file takes a path"
         content = arguments.content(module, "module", expected)
-        return cls(
-            GraphMessage(
-                hlo_module=content,
-                task=task_value(task),
-                configurable_nodes=_node_numbers(configurable_nodes),
-            )
-        )
+        return cls._of(task, configurable_nodes, hlo_module=content)
 
     @classmethod
     def from_hlo_text(
@@ -96,13 +89,7 @@ class Graph:
         """Takes HLO text as XLA and JAX's ``as_hlo_text()`` print it; StableHLO is not accepted."""
         expected = "HLO text; from_hlo_proto takes bytes, from_file takes a path"
         content = arguments.text(text, "text", expected)
-        return cls(
-            GraphMessage(
-                hlo_text=content,
-                task=task_value(task),
-                configurable_nodes=_node_numbers(configurable_nodes),
-            )
-        )
+        return cls._of(task, configurable_nodes, hlo_text=content)
 
     @classmethod
     def from_features(
@@ -120,19 +107,8 @@ class Graph:
         They are opcodes [n], features [n, 140] and edges [m, 2] of (consumer, producer), and for a
         kernel the ``operands`` [k] that ``hlorank graph features`` writes.
         """
-        features = feature_message(
-            _numbers_of(node_opcode, "node_opcode"),
-            _numbers_of(node_feat, "node_feat"),
-            _numbers_of(edge_index, "edge_index"),
-            _numbers_of(operands, "operands"),
-        )
-        return cls(
-            GraphMessage(
-                features=features,
-                task=task_value(task),
-                configurable_nodes=_node_numbers(configurable_nodes),
-            )
-        )
+        features = feature_message(node_opcode, node_feat, edge_index, operands)
+        return cls._of(task, configurable_nodes, features=features)
 
     @classmethod
     def from_feature_set(
@@ -162,12 +138,13 @@ class Graph:
                 of at most 256 bytes is a name alone, of which nothing is learned.
 
         Raises:
-            GraphFileError: if an array or a name is invalid.
-            ArgumentError: if a feature of the instance cannot be used.
+            GraphFileError: if an array has other axes, or a number cannot be sent.
+            ArgumentError: if something has another type. The server refuses the rest.
         """
-        columns = described_set(feature_set, node_columns, config_columns)
-        graph = feature_graph_message(columns, node_features, edge_index, instance)
-        return cls(GraphMessage(feature_graph=graph, task=task_value("feature-set")))
+        graph = feature_graph_message(
+            feature_set, node_features, edge_index, node_columns, config_columns, instance
+        )
+        return cls._of("feature-set", (), feature_graph=graph)
 
     @classmethod
     def from_file(
@@ -189,6 +166,11 @@ class Graph:
             text = content.decode()
             return cls.from_hlo_text(text, task=task, configurable_nodes=configurable_nodes)
         return cls.from_hlo_proto(content, task=task, configurable_nodes=configurable_nodes)
+
+    @classmethod
+    def _of(cls, task: Task, configurable_nodes: Iterable[int], **source: Any) -> "Graph":
+        nodes = arguments.whole_numbers_of(configurable_nodes, "configurable_nodes")
+        return cls(GraphMessage(task=task_value(task), configurable_nodes=nodes, **source))
 
     @property
     def hash(self) -> bytes | None:
@@ -222,10 +204,6 @@ class Graph:
         known = self._hash.hex()[:12] if self._hash else "not sent yet"
         form = (self._whole.WhichOneof("source") or "").replace("_", " ")
         return f"Graph({form} of {self._whole.ByteSize():,} bytes, task={self.task!r}, {known})"
-
-
-def _node_numbers(nodes: Iterable[int]) -> list[int]:
-    return arguments.whole_numbers_of(nodes, "configurable_nodes")
 
 
 def _is_text(content: bytes) -> bool:
@@ -264,13 +242,3 @@ def _feature_graph_parts(graph: FeatureGraph) -> tuple[bytes, ...]:
 
 def _edge_bytes(edges: Iterable[int]) -> bytes:
     return np.array(edges, "<u4").tobytes()
-
-
-def _numbers_of(values: ArrayLike, what: str) -> np.ndarray:
-    """Checks that values are a list or an array of numbers, and returns the array."""
-    array = array_of(values, what, GraphFileError)
-    if array.ndim == 0:
-        raise GraphFileError(f"{what} is {shown(values)}, expected an array")
-    if array.size and array.dtype.kind not in "biuf":
-        raise GraphFileError(f"{what} has type {array.dtype}, expected numbers")
-    return array

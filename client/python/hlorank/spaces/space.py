@@ -150,7 +150,6 @@ class Space:
 
     Raises:
         ArgumentError: if a value or a constraint cannot be used, or there are no configurations.
-        GraphFileError: if a name cannot be used.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """What adapters share whose tuners use what is decided for all processes."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import isfinite
@@ -12,8 +12,7 @@ from hlorank import Client, Evidence, Fallback, Space, SpaceSearch
 from hlorank.checks.arguments import flag
 from hlorank.spaces.space import Value
 from hlorank.wire import defaults
-from hlorank.wire.transport import Connected
-from hlorank.worker.agreement import Agreement, Group, OnAway
+from hlorank.worker.agreement import Agreement, Group, OnAway, Verdict
 
 T = TypeVar("T")
 State = Literal["decided", "claimed", "away", "off"]
@@ -35,7 +34,7 @@ class Listed(Generic[T]):
         return next((each for each in self.options if self.named(each) == found), None)
 
 
-class Decider(Connected):
+class Decider(Agreement):
     """Asks what is decided before a tuner measures, and proposes what it found.
 
     Args:
@@ -66,10 +65,10 @@ class Decider(Connected):
         decide: bool = False,
         on_away: OnAway = "default",
         group: Group | None = None,
-        timeout: float | str | None = defaults.ADAPTER_TIMEOUT,
+        timeout: float | None = defaults.ADAPTER_TIMEOUT,
         fallback: Fallback | None = None,
     ):
-        agreement = Agreement(
+        super().__init__(
             client,
             self.namespace,
             target,
@@ -78,7 +77,9 @@ class Decider(Connected):
             fallback=fallback,
             group=group,
         )
-        self._agreement = agreement if flag(decide, "decide") else None
+        self._decides = flag(decide, "decide")
+        if not decide:
+            self._group = None
 
     def decided(self, key: bytes, read: Callable[[bytes], T | None]) -> tuple[State, T | None]:
         """Returns what is decided for a key, and else what to do.
@@ -90,9 +91,7 @@ class Decider(Connected):
         Returns ``decided`` with it; ``claimed``: tune, and then call ``agree`` or ``give_back``;
         ``away``: use the default; or ``off``: tune as if nobody else did.
         """
-        if self._agreement is None:
-            return "off", None
-        verdict = self._agreement.ask(key)
+        verdict = self.ask(key) if self._decides else Verdict("off")
         if verdict.decision is None:
             return verdict.state, None
         found = self._read(verdict.decision.value, read)
@@ -100,7 +99,7 @@ class Decider(Connected):
 
     def known(self, key: bytes, read: Callable[[bytes], T | None]) -> T | None:
         """Returns what is decided for a key; nothing is claimed, and nobody is waited for."""
-        decision = None if self._agreement is None else self._agreement.look(key)
+        decision = self.look(key) if self._decides else None
         return None if decision is None else self._read(decision.value, read)
 
     def agree(
@@ -116,9 +115,9 @@ class Decider(Connected):
         Both are None if nothing was found. None says that the decision is not known: use the
         default.
         """
-        if self._agreement is None:
+        if not self._decides:
             return own
-        decision = self._agreement.propose(key, value, evidence)
+        decision = self.propose(key, value, evidence)
         if decision is None:
             return None
         found = self._read(decision.value, read)
@@ -147,28 +146,10 @@ class Decider(Connected):
         evidence = Evidence(seconds, 1, measured)
         return self.agree(listed.key, own, value, listed.read, evidence) or listed.options[0]
 
-    def from_leader(self, key: bytes, call: Callable[[], T]) -> T:
-        """Returns what a call comes to on the leader of the group, or here without one."""
-        return call() if self._agreement is None else self._agreement.from_leader(key, call)
-
-    @contextmanager
-    def tuning(self) -> Iterator[None]:
-        """A block at whose end, also by an error, what was claimed in it is free for others."""
-        if self._agreement is None:
-            yield
-            return
-        with self._agreement.giving_back():
-            yield
-
-    def give_back(self, key: bytes) -> None:
-        """Lets another process tune a claimed key."""
-        if self._agreement is not None:
-            self._agreement.give_back(key)
-
     def _read(self, value: bytes, read: Callable[[bytes], T | None]) -> T | None:
         found = read(value)
-        if found is None and self._agreement is not None:
-            self._agreement.misfit()
+        if found is None:
+            self.misfit()
         return found
 
 

@@ -220,7 +220,7 @@ class _SeededSearch(BaseAutotuner):
         fingerprint = kernel.config_spec.cache_fingerprint_hash()
         key = key_of(*space_of(identity_of(kernel, self._args)), fingerprint)
         default: Config = kernel.config_spec.default_config()
-        with server.tuning():
+        with server.giving_back():
             state, config = server.decided(key, self._read)
             if state == "decided" and config is not None:
                 return self._stored(config)

@@ -85,7 +85,6 @@ class Strategy(Decider):
         # Refuses what a search would refuse only within the run.
         any_space = Space(kernel or "kernel", {"any": [0]}, instance=instance or "")
         client.search(any_space, target, **options)
-        self._client = client
         self._options: dict[str, Any] = {"target": target} | options
         fallback = self._options.setdefault("fallback", Fallback(f"{_FALLBACK} goes on"))
         super().__init__(
@@ -114,7 +113,7 @@ class Strategy(Decider):
         cost = CostFunc(searchspace, tuning_options, runner, snap=False)
         key = key_of_space(space, *map(_text_of, runner.kernel_source.kernel_sources))
         try:
-            with self.tuning():
+            with self.giving_back():
                 state, decided = self.decided(key, space.decoded)
                 if decided is None:
                     results, search = self._searched(space, columns, cost)

@@ -99,7 +99,7 @@ class Sampler(Decider, BaseSampler):
         self._search_of: Callable[[Space], SpaceSearch] = partial(
             client.search, target=target, **options
         )
-        self._names = name, instance
+        self._named = name, instance
         self._turn = Lock()  # threads of a study share the sampler
         self._searched: SearchSpace = {}
         self._columns: dict[str, Column] = {}
@@ -188,7 +188,7 @@ class Sampler(Decider, BaseSampler):
 
     def _begin(self, study: Study, search_space: SearchSpace) -> SpaceSearch:
         self._columns = {name: _column(each) for name, each in search_space.items()}
-        name, instance = self._names
+        name, instance = self._named
         space = Space.from_configs(name, _combinations(self._columns), instance=instance)
         self._search = search = self._search_of(space)
         self._searched = search_space

@@ -129,7 +129,7 @@ class Proposals(Decider):
         decide: bool = False,
         on_away: OnAway = "default",
         group: Group | None = None,
-        timeout: float | str | None = defaults.ADAPTER_TIMEOUT,
+        timeout: float | None = defaults.ADAPTER_TIMEOUT,
         fallback: Fallback | None = None,
     ):
         self._top_k = whole_number(top_k, "top_k", least=1)

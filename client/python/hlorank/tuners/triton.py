@@ -85,7 +85,7 @@ class Pruner(Proposals):
     def _giving_back(self, call: Callable[..., object]) -> Callable[..., object]:
         @wraps(call)
         def tuned(*arguments: object, **named: object) -> object:
-            with self.tuning():
+            with self.giving_back():
                 return call(*arguments, **named)
 
         return tuned

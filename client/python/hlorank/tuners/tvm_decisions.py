@@ -49,7 +49,7 @@ class Decisions(Decider):
         def read(value: bytes) -> Database | None:
             return _database(module, value)
 
-        with self.tuning():
+        with self.giving_back():
             state, decided = self.decided(key, read)
             if decided is not None:
                 return decided

@@ -34,7 +34,3 @@ TARGET_BYTES = 256
 """Maximum length of a target, and of an instance."""
 NAME_CHARACTERS = 128
 """Maximum length of the name of a feature set."""
-INSTANCE_FEATURES = 32
-"""Maximum number of features of an instance."""
-FEATURE_BYTES = 64
-"""Maximum length of a text feature of an instance."""

@@ -22,7 +22,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message import Message
 
-from hlorank.checks.arguments import message_size, seconds, wrong
+from hlorank.checks.arguments import seconds, wrong
 from hlorank.checks.errors import AnswerError, ArgumentError, ClosedError, HlorankError
 from hlorank.wire.refusals import refused
 from hlorank.wire.situations import NO_MESSAGE
@@ -90,18 +90,17 @@ class Channel:
         address: str,
         credentials: grpc.ChannelCredentials | None,
         headers: Metadata,
-        connect_timeout: float | str,
-        message_bytes: int | str,
+        connect_timeout: float,
+        message_bytes: int,
     ) -> "Channel":
         """Checks the options of a channel; windows and keep-alive match the Rust client."""
         longest = seconds(connect_timeout, "connect_timeout")
         if longest == 0:
             raise wrong("connect_timeout", connect_timeout, "more than 0 seconds, or None")
         connect = _LONGEST_CONNECT if longest is None else min(longest, _LONGEST_CONNECT)
-        size = message_size(message_bytes, "message_bytes")
         options = (
-            ("grpc.max_send_message_length", size),
-            ("grpc.max_receive_message_length", size),
+            ("grpc.max_send_message_length", message_bytes),
+            ("grpc.max_receive_message_length", message_bytes),
             # Maximum duration of an attempt to connect, and the pauses between attempts.
             ("grpc.min_reconnect_backoff_ms", max(1, int(connect * 1000))),
             ("grpc.initial_reconnect_backoff_ms", 100),

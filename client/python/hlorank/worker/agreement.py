@@ -86,7 +86,7 @@ class Agreement(Connected):
         *,
         on_away: OnAway = "default",
         patience: float = _LONGEST_WAIT,
-        timeout: float | str | None = defaults.ADAPTER_TIMEOUT,
+        timeout: float | None = defaults.ADAPTER_TIMEOUT,
         fallback: Fallback | None = None,
         worker: str = "",
         group: Group | None = None,

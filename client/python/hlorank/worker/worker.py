@@ -78,10 +78,10 @@ class Worker(Connected):
         *,
         search: str = "",
         budget: int = 0,
-        budget_time: float | str | None = None,
+        budget_time: float | None = None,
         machine: str | None = None,
         worker: str | None = None,
-        ttl: float | str = defaults.LEASE,
+        ttl: float = defaults.LEASE,
         other_targets: Sequence[str] = (),
         seed: int = 0,
     ):

@@ -10,13 +10,12 @@ is used without a decision; with None, the tuner goes on.
 
 import pickle
 import time
-import warnings
 from contextlib import contextmanager
 from importlib import import_module
 
 import pytest
 from fake_server import fake_server
-from servers import run_empty_server, run_server_that_keeps_nothing
+from servers import run_empty_server, run_server_that_keeps_nothing, said_once
 
 from hlorank import ArgumentError, Client, DecisionKey
 
@@ -40,25 +39,10 @@ def host(request, monkeypatch, tmp_path):
 
 
 @contextmanager
-def said_once(words="hlorank"):
-    """One warning of ours comes, and has these words."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    ours = [str(each.message) for each in caught if "hlorank" in str(each.message)]
-    assert len(ours) == 1 and words in ours[0], ours
-
-
-@contextmanager
 def killable(folder):
     """A client, and a function that kills its server."""
     with run_empty_server(folder) as server, Client(server.address, timeout=1) as client:
-
-        def kill():
-            server.process.kill()
-            server.process.wait()
-
-        yield client, kill
+        yield client, server.kill
 
 
 def test_a_server_that_keeps_nothing_is_said_once(host, tmp_path):

@@ -216,8 +216,7 @@ def test_an_error_of_the_remote_cache_is_a_miss(store, tmp_path, kernel_cache):
             assert cache.read_best({}, CONFIGS) is None
         cache.save(CONFIGS[0], 1)
     with run_empty_server(tmp_path) as server, Client(server.address) as client:
-        server.process.kill()
-        server.process.wait()
+        server.kill()
         cache = kernel_cache(RemoteCache(client, "away", timeout=0.5))
         with pytest.warns(UserWarning, match="hlorank") as warned:
             assert cache.read_best({}, CONFIGS) is None

@@ -49,7 +49,6 @@ from hlorank.checks.arguments import (
     content,
     flag,
     instance,
-    message_size,
     seconds,
     several,
     text,
@@ -97,10 +96,10 @@ class AsyncCalls(Connected):
         self,
         address: str,
         *,
-        timeout: float | str | None = defaults.TIMEOUT,
-        connect_timeout: float | str = defaults.CONNECT_TIMEOUT,
+        timeout: float | None = defaults.TIMEOUT,
+        connect_timeout: float = defaults.CONNECT_TIMEOUT,
         retries: int | None = None,
-        message_bytes: int | str = defaults.MESSAGE_BYTES,
+        message_bytes: int = defaults.MESSAGE_BYTES,
         credentials: grpc.ChannelCredentials | None = None,
         token: str | None = None,
         target: str = "",
@@ -108,15 +107,16 @@ class AsyncCalls(Connected):
         host = host_and_port(address)
         secured = channel_credentials(address, credentials)
         headers = authorization(token)
-        channel = Channel.of(host, secured, headers, connect_timeout, message_bytes)
         self._retry = Retry(None if retries is None else whole_number(retries, "retries"))
-        self._message_bytes = message_size(message_bytes, "message_bytes")
+        # gRPC's option has 32 bits.
+        self._message_bytes = whole_number(message_bytes, "message_bytes", 1, (1 << 31) - 1)
+        channel = Channel.of(host, secured, headers, connect_timeout, self._message_bytes)
         self._timeout = seconds(timeout, "timeout")
         self._target = text(target, "target")
         # Last, so that a wrong argument leaves no channel behind.
         self._transport = AsyncTransport(channel)
 
-    async def put_graph(self, graph: Graph, *, timeout: float | str | None = None) -> CachedGraph:
+    async def put_graph(self, graph: Graph, *, timeout: float | None = None) -> CachedGraph:
         """Sends a graph to the server's cache; returns its hash, sizes and configurable nodes."""
         _check_graph(graph)
         request = messages.PutGraphRequest(graph=graph.whole()).SerializeToString()
@@ -136,7 +136,7 @@ class AsyncCalls(Connected):
         allow_partial: bool = False,
         adapt: Adapt | None = None,
         explain_top: int = 0,
-        timeout: float | str | None = None,
+        timeout: float | None = None,
     ) -> Ranking:
         """Ranks configurations.
 
@@ -209,7 +209,7 @@ class AsyncCalls(Connected):
         source: Source = "candidates",
         lease: Lease | None = None,
         model: ModelReference | str | None = None,
-        timeout: float | str | None = None,
+        timeout: float | None = None,
     ) -> Suggestions:
         """Proposes which candidates to measure next.
 
@@ -279,7 +279,7 @@ class AsyncCalls(Connected):
         leases: Sequence[bytes] = (),
         search: str = "",
         machine: str = "",
-        timeout: float | str | None = None,
+        timeout: float | None = None,
     ) -> Reported:
         """Keeps measurements on the server, for later calls with ``Adapt(use_stored=True)``.
 
@@ -335,7 +335,7 @@ class AsyncCalls(Connected):
         granted: Sequence[GrantedLease],
         *,
         give_back: bool = False,
-        timeout: float | str | None = None,
+        timeout: float | None = None,
     ) -> tuple[LeaseState, ...]:
         """Prolongs leases of a worker, or gives them back; returns what became of each.
 
@@ -368,12 +368,12 @@ class AsyncCalls(Connected):
         key: DecisionKey,
         *,
         worker: str = "",
-        ttl: float | str = defaults.LEASE,
+        ttl: float = defaults.LEASE,
         renew: bool = False,
         give_back: bool = False,
         snapshot: int = 0,
         strict: bool = False,
-        timeout: float | str | None = None,
+        timeout: float | None = None,
     ) -> DecideAnswer:
         """Looks up a decision, and claims the right to make it if there is none.
 
@@ -409,7 +409,7 @@ class AsyncCalls(Connected):
         evidence: Evidence | None = None,
         *,
         supersede: int = 0,
-        timeout: float | str | None = None,
+        timeout: float | None = None,
     ) -> Decision:
         """Proposes a decision, and returns the one that the server keeps.
 
@@ -451,7 +451,7 @@ class AsyncCalls(Connected):
         all_generations: bool = False,
         after_snapshot: int = 0,
         after: bytes = b"",
-        timeout: float | str | None = None,
+        timeout: float | None = None,
     ) -> DecisionsPage:
         """Returns a page of the decisions that the server keeps.
 
@@ -484,7 +484,7 @@ class AsyncCalls(Connected):
         *,
         reported_before: datetime | None = None,
         after: bytes = b"",
-        timeout: float | str | None = None,
+        timeout: float | None = None,
     ) -> MeasurementsPage:
         """Returns a page of the measurements that the server keeps.
 
@@ -508,7 +508,7 @@ class AsyncCalls(Connected):
         return page_of(await self._call(_LIST, request.SerializeToString(), deadline))
 
     async def get_measured_graph(
-        self, target: str, graph_hash: bytes, *, timeout: float | str | None = None
+        self, target: str, graph_hash: bytes, *, timeout: float | None = None
     ) -> Graph | None:
         """Returns a graph that the server keeps measurements of, without names.
 
@@ -534,7 +534,7 @@ class AsyncCalls(Connected):
         graph_hash: bytes,
         *,
         reported_before: datetime | None = None,
-        timeout: float | str | None = None,
+        timeout: float | None = None,
     ) -> int:
         """Deletes the measurements of one graph on a target, of all times or from before one.
 
@@ -561,7 +561,7 @@ class AsyncCalls(Connected):
         target: str,
         *,
         reported_before: datetime | None = None,
-        timeout: float | str | None = None,
+        timeout: float | None = None,
     ) -> int:
         """Deletes the measurements of all graphs on a target, of all times or from before one.
 
@@ -574,7 +574,7 @@ class AsyncCalls(Connected):
         return await self._delete(request, timeout)
 
     async def delete_reporter(
-        self, reporter: str, target: str = "", *, timeout: float | str | None = None
+        self, reporter: str, target: str = "", *, timeout: float | None = None
     ) -> int:
         """Deletes what a reporter measured, on one target or, by default, on all.
 
@@ -597,7 +597,7 @@ class AsyncCalls(Connected):
         top_k: int = 0,
         model: ModelReference | str | None = None,
         adapt: Adapt | None = None,
-        timeout: float | str | None = None,
+        timeout: float | None = None,
     ) -> AsyncRankStream:
         """Starts a stream that ranks configurations in batches, once the server has its graph.
 
@@ -620,13 +620,13 @@ class AsyncCalls(Connected):
 
         return await _by_hash_or_whole(graph, begin)
 
-    async def list_models(self, *, timeout: float | str | None = None) -> list[Model]:
+    async def list_models(self, *, timeout: float | None = None) -> list[Model]:
         """Returns every model version, sorted by name and version."""
         answer = await self._call(_MODELS, b"", self._deadline(timeout))
         return [model_of(model) for model in answer.models]
 
     async def get_model(
-        self, name: str, version: int | None = None, *, timeout: float | str | None = None
+        self, name: str, version: int | None = None, *, timeout: float | None = None
     ) -> Model:
         """Returns one version of a model; without ``version``, the stable one."""
         request = messages.GetModelRequest(
@@ -645,7 +645,7 @@ class AsyncCalls(Connected):
         second: ModelReference | str,
         target: str = "",
         *,
-        timeout: float | str | None = None,
+        timeout: float | None = None,
     ) -> Comparison:
         """Compares how two loaded versions rank the measurements that the server keeps.
 
@@ -702,14 +702,14 @@ class AsyncCalls(Connected):
             await self._transport.pause(pause)
 
     async def _decide(
-        self, request: messages.DecideRequest, key: DecisionKey, timeout: float | str | None
+        self, request: messages.DecideRequest, key: DecisionKey, timeout: float | None
     ) -> DecideAnswer:
         deadline = self._deadline(timeout)
         answer = await self._call(_DECIDE, request.SerializeToString(), deadline)
         return decide_answer_of(answer, key)
 
     async def _delete(
-        self, request: messages.DeleteMeasurementsRequest, timeout: float | str | None
+        self, request: messages.DeleteMeasurementsRequest, timeout: float | None
     ) -> int:
         deadline = self._deadline(timeout)
         return (await self._call(_DELETE, request.SerializeToString(), deadline)).deleted
@@ -739,7 +739,7 @@ class AsyncCalls(Connected):
                 pause = attempts.pause_after(error)
             await self._transport.pause(pause)
 
-    def _deadline(self, timeout: float | str | None) -> Deadline:
+    def _deadline(self, timeout: float | None) -> Deadline:
         return Deadline(self._timeout if timeout is None else seconds(timeout, "timeout"))
 
     def _selector(self, model: ModelReference | str | None) -> messages.ModelSelector | None:

@@ -20,13 +20,12 @@ class AsyncClient(AsyncCalls):
     Args:
         address: Host and port; ``https://`` in front of them requires TLS, and then the default
             port is 443. An IPv6 address is in brackets. ``unix:PATH`` is a socket.
-        timeout: Default deadline of a call in seconds, retries included, or text with a unit such
-            as ``500ms``; None for no deadline.
+        timeout: Default deadline of a call in seconds, retries included; None for no deadline.
         connect_timeout: Maximum seconds of one attempt to connect.
         retries: Maximum number of retries of a call if the server is unavailable or asks for one;
             None retries while the deadline leaves time, and without a deadline for 30 seconds
             after the first failure.
-        message_bytes: Maximum length of a message in either direction, or text such as ``64MiB``.
+        message_bytes: Maximum length of a message in either direction.
         credentials: Enables TLS. ``grpc.ssl_channel_credentials(authority, key, certificate)``
             trusts your own certificate authority (PEM), and authenticates with a certificate.
         token: Sent with every call, without white space around it. Without TLS, the network between

@@ -83,7 +83,7 @@ class AsyncExperience(Connected, Generic[T]):
         other_targets: Sequence[str] = (),
         all_other_targets: bool = False,
         lease: Lease | None = None,
-        timeout: float | str | None = None,
+        timeout: float | None = None,
         fallback: Fallback | None = None,
     ):
         if not callable(getattr(client, "report_measurements", None)):
@@ -216,7 +216,7 @@ class AsyncExperience(Connected, Generic[T]):
         configurations: Configurations,
         top_k: int = 0,
         *,
-        timeout: float | str | None = None,
+        timeout: float | None = None,
     ) -> Ranking | None:
         """Ranks configurations by what is known."""
         ranking = await self._ask(
@@ -238,7 +238,7 @@ class AsyncExperience(Connected, Generic[T]):
         count: int = 1,
         pending: Sequence[int] = (),
         *,
-        timeout: float | str | None = None,
+        timeout: float | None = None,
     ) -> list[int] | None:
         """Returns the numbers of the configurations to measure next, at most 64."""
         found = await self.suggestions(configurations, count, pending, timeout=timeout)
@@ -251,7 +251,7 @@ class AsyncExperience(Connected, Generic[T]):
         pending: Sequence[int] = (),
         *,
         without_leases: bool = False,
-        timeout: float | str | None = None,
+        timeout: float | None = None,
     ) -> Suggestions | None:
         """Returns what to measure next, with its leases."""
         suggestions = await self._ask(
@@ -277,7 +277,7 @@ class AsyncExperience(Connected, Generic[T]):
             self.rests_on = rests_on(answer.adaptation, answer.confidence, answer.warnings)
 
     async def predict(
-        self, candidates: Sequence[T], timeout: float | str | None = None
+        self, candidates: Sequence[T], timeout: float | None = None
     ) -> Predicted | None:
         """Predicts candidates.
 
@@ -296,7 +296,7 @@ class AsyncExperience(Connected, Generic[T]):
         return replace(predicted, is_learned=predicted.is_learned and not self._follows_kernels)
 
     async def order(
-        self, candidates: Sequence[T], count: int, timeout: float | str | None = None
+        self, candidates: Sequence[T], count: int, timeout: float | None = None
     ) -> tuple[list[int], Predicted] | None:
         """Says in which order to measure candidates, of which ``count`` are measured next.
 

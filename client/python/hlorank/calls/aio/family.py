@@ -27,7 +27,7 @@ _BEING_LEARNED = "INSTANCES_BEING_LEARNED"
 
 
 async def family_policy(
-    client: AsyncCalls, space: Space, target: str, choices: int, timeout: float | str | None
+    client: AsyncCalls, space: Space, target: str, choices: int, timeout: float | None
 ) -> Policy:
     """Returns the policy of the instances of a space that are measured on a target.
 
@@ -68,7 +68,7 @@ async def _ranked(
     graph: Graph,
     asked: ConfigFeatures,
     adapt: Adapt,
-    timeout: float | str | None,
+    timeout: float | None,
 ) -> Ranking:
     """Asks until the answer rests on all instances: a call waits for half of its deadline."""
     while True:
@@ -78,7 +78,7 @@ async def _ranked(
 
 
 async def _measured(
-    client: AsyncCalls, space: Space, target: str, timeout: float | str | None
+    client: AsyncCalls, space: Space, target: str, timeout: float | None
 ) -> tuple[list[Graph], list[dict[int, float]]]:
     """Returns the instances with features, and the mean seconds of each number in the space, which
     are infinite if it failed."""

@@ -99,7 +99,7 @@ class AsyncSpaceSearch(Connected):
         count: int = 1,
         *,
         pending: Sequence[Configuration | int] = (),
-        timeout: float | str | None = None,
+        timeout: float | None = None,
     ) -> list[dict[str, Value]]:
         """Returns the configurations to measure next; fewer than asked for if no more are left.
 
@@ -141,7 +141,7 @@ class AsyncSpaceSearch(Connected):
         return [self.space[number] for number in new]
 
     async def _suggested(
-        self, count: int, others: Sequence[int], timeout: float | str | None
+        self, count: int, others: Sequence[int], timeout: float | None
     ) -> dict[int, GrantedLease | None]:
         """Returns the numbers of new suggestions with their leases, which are pending from now."""
         # The server knows what is leased, and names it first, as to a worker without answer.
@@ -183,7 +183,7 @@ class AsyncSpaceSearch(Connected):
     def _allows(self, number: int) -> bool:
         return not self.space.is_described or self.space.allows(self.space[number])
 
-    async def renew(self, *, give_back: bool = False, timeout: float | str | None = None) -> None:
+    async def renew(self, *, give_back: bool = False, timeout: float | None = None) -> None:
         """Prolongs the leases of what was suggested and not reported, or gives them back.
 
         Args:
@@ -271,7 +271,7 @@ class AsyncSpaceSearch(Connected):
         times = await self._experience.kept_times(self.space.numbers)
         return {number: seconds for number, seconds in times.items() if seconds is not None}
 
-    async def rank(self, top_k: int = 10, *, timeout: float | str | None = None) -> Ranking | None:
+    async def rank(self, top_k: int = 10, *, timeout: float | None = None) -> Ranking | None:
         """Ranks the whole space by what is known; ``best`` has numbers in the space.
 
         Returns None if the server is away, and there is a fallback.
@@ -286,7 +286,7 @@ class AsyncSpaceSearch(Connected):
         self,
         former: Configuration | int | None = None,
         *,
-        timeout: float | str | None = None,
+        timeout: float | None = None,
     ) -> dict[str, Value] | None:
         """Returns the configuration that is predicted to be the fastest, measured or not.
 
@@ -319,7 +319,7 @@ class AsyncSpaceSearch(Connected):
         return self.space[numbers[int(ranking.best[0])]]
 
     async def _promising(
-        self, described: ConfigSpace, kept: int | None, timeout: float | str | None
+        self, described: ConfigSpace, kept: int | None, timeout: float | None
     ) -> list[int]:
         """Returns configurations of a described space among which the fastest may be: a former
         pick, what was measured, and what would be suggested."""
@@ -338,7 +338,7 @@ class AsyncSpaceSearch(Connected):
         every = dict.fromkeys([*former, *measured, *suggested])
         return [number for number in every if self._allows(number)]
 
-    async def export(self, choices: int = 16, *, timeout: float | str | None = None) -> Policy:
+    async def export(self, choices: int = 16, *, timeout: float | None = None) -> Policy:
         """Returns what answers without a server: some configurations, and which of them an instance
         gets by its features, of all instances that are measured on the target.
 

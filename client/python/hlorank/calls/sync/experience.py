@@ -84,7 +84,7 @@ class Experience(Connected, Generic[T]):
         other_targets: Sequence[str] = (),
         all_other_targets: bool = False,
         lease: Lease | None = None,
-        timeout: float | str | None = None,
+        timeout: float | None = None,
         fallback: Fallback | None = None,
     ):
         if not callable(getattr(client, "report_measurements", None)):
@@ -217,7 +217,7 @@ class Experience(Connected, Generic[T]):
         configurations: Configurations,
         top_k: int = 0,
         *,
-        timeout: float | str | None = None,
+        timeout: float | None = None,
     ) -> Ranking | None:
         """Ranks configurations by what is known."""
         ranking = self._ask(
@@ -239,7 +239,7 @@ class Experience(Connected, Generic[T]):
         count: int = 1,
         pending: Sequence[int] = (),
         *,
-        timeout: float | str | None = None,
+        timeout: float | None = None,
     ) -> list[int] | None:
         """Returns the numbers of the configurations to measure next, at most 64."""
         found = self.suggestions(configurations, count, pending, timeout=timeout)
@@ -252,7 +252,7 @@ class Experience(Connected, Generic[T]):
         pending: Sequence[int] = (),
         *,
         without_leases: bool = False,
-        timeout: float | str | None = None,
+        timeout: float | None = None,
     ) -> Suggestions | None:
         """Returns what to measure next, with its leases."""
         suggestions = self._ask(
@@ -277,9 +277,7 @@ class Experience(Connected, Generic[T]):
             self.adaptation = answer.adaptation
             self.rests_on = rests_on(answer.adaptation, answer.confidence, answer.warnings)
 
-    def predict(
-        self, candidates: Sequence[T], timeout: float | str | None = None
-    ) -> Predicted | None:
+    def predict(self, candidates: Sequence[T], timeout: float | None = None) -> Predicted | None:
         """Predicts candidates.
 
         Raises:
@@ -297,7 +295,7 @@ class Experience(Connected, Generic[T]):
         return replace(predicted, is_learned=predicted.is_learned and not self._follows_kernels)
 
     def order(
-        self, candidates: Sequence[T], count: int, timeout: float | str | None = None
+        self, candidates: Sequence[T], count: int, timeout: float | None = None
     ) -> tuple[list[int], Predicted] | None:
         """Says in which order to measure candidates, of which ``count`` are measured next.
 

@@ -28,7 +28,7 @@ _BEING_LEARNED = "INSTANCES_BEING_LEARNED"
 
 
 def family_policy(
-    client: Calls, space: Space, target: str, choices: int, timeout: float | str | None
+    client: Calls, space: Space, target: str, choices: int, timeout: float | None
 ) -> Policy:
     """Returns the policy of the instances of a space that are measured on a target.
 
@@ -69,7 +69,7 @@ def _ranked(
     graph: Graph,
     asked: ConfigFeatures,
     adapt: Adapt,
-    timeout: float | str | None,
+    timeout: float | None,
 ) -> Ranking:
     """Asks until the answer rests on all instances: a call waits for half of its deadline."""
     while True:
@@ -79,7 +79,7 @@ def _ranked(
 
 
 def _measured(
-    client: Calls, space: Space, target: str, timeout: float | str | None
+    client: Calls, space: Space, target: str, timeout: float | None
 ) -> tuple[list[Graph], list[dict[int, float]]]:
     """Returns the instances with features, and the mean seconds of each number in the space, which
     are infinite if it failed."""
