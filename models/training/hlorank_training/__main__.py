@@ -96,22 +96,6 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument("--run", type=Path, required=True, help="folder of the checkpoint")
         one.add_argument("--version", type=int, required=True, help="version of the artifact")
         _add_artifact(one)
-
-    fixtures = _kinds(parsers, "fixtures", "writes files of tests/data")
-    for task in ("layout", "tile", "pool"):
-        measured = _add_data(_add(fixtures, task, commands.measured_fixtures, "held-out run times"))
-        measured.add_argument("--out", type=Path, required=True, help="folder, or file of the pool")
-        measured.add_argument(
-            "--all", action="store_true", help="a pool of every family (default: unseen ones)"
-        )
-    whole = _add(fixtures, "whole-graphs", commands.whole_graph_fixtures, "whole-graph artifacts")
-    whole.add_argument("--measured", type=Path, required=True, help="folder tests/data/measured")
-    whole.add_argument("--hlorank", type=Path, required=True, help="path of the program hlorank")
-    whole.add_argument("--out", type=Path, required=True, help="folder of the registry")
-    texts = _add(fixtures, "texts", commands.text_fixtures, "HLO modules as text, and the reverse")
-    texts.add_argument("--data", type=Path, required=True, help="folder tests/data")
-    programs = _add(fixtures, "fusion", commands.fusion_fixtures, "programs before fusion")
-    programs.add_argument("--out", type=Path, required=True, help="folder tests/data/fusion")
     return parser
 
 

@@ -6,9 +6,7 @@ A command imports what it needs when it runs: ``--help`` needs neither torch nor
 
 import argparse
 import os
-from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 
@@ -51,16 +49,14 @@ def train(arguments: argparse.Namespace) -> None:
             raise SystemExit(f"--pad-value: features of {entry.name} are always padded with 0")
         settings = replace(settings, pad_value=arguments.pad_value)
     preset = replace(preset, model=settings, training=training)
-    print(train_run(_tuning_files(arguments), entry, preset, arguments.out))
+    _print_figures(train_run(_tuning_files(arguments), entry, preset, arguments.out))
 
 
 def train_fusion(arguments: argparse.Namespace) -> None:
     """Trains a model of the run times of kernels, and measures it on held-out families."""
     from hlorank_training.fusion_runs import train_fusion_run
 
-    quality = train_fusion_run(_tuning_files(arguments), arguments.seed, arguments.out)
-    for name, value in quality.items():
-        print(f"{name:34} {value}")
+    _print_figures(train_fusion_run(_tuning_files(arguments), arguments.seed, arguments.out))
 
 
 def train_feature_set(arguments: argparse.Namespace) -> None:
@@ -74,8 +70,7 @@ def train_feature_set(arguments: argparse.Namespace) -> None:
         )
     except ValueError as error:
         raise SystemExit(f"--data: {error}") from None
-    for name, value in quality.items():
-        print(f"{name:28} {value}")
+    _print_figures(quality)
     print(f"wrote {place.folder}")
 
 
@@ -100,45 +95,9 @@ def export_fusion(arguments: argparse.Namespace) -> None:
     export_fusion_run(_tuning_files(arguments), arguments.run, _destination(arguments))
 
 
-def measured_fixtures(arguments: argparse.Namespace) -> None:
-    """Writes held-out measurements for the demo and the tests, and the pools of a benchmark."""
-    from hlorank_training.fixtures.measured import FixtureRule, write_fixtures, write_pool
-
-    if arguments.task == "pool":
-        arguments.task = "tile"
-        prepared = _tuning_files(arguments).prepare()
-        write_pool(prepared, arguments.out, known=not arguments.all)
-        _print_sizes([arguments.out])
-        return
-    prepared = _tuning_files(arguments).prepare()
-    _print_sizes(write_fixtures(arguments.task, prepared, arguments.out, FixtureRule()))
-
-
-def whole_graph_fixtures(arguments: argparse.Namespace) -> None:
-    """Writes whole-graph artifacts with random weights, for the server's tests."""
-    from hlorank_training.fixtures.whole_graphs import write_whole_graph_fixtures
-
-    written = write_whole_graph_fixtures(arguments.measured, arguments.hlorank, arguments.out)
-    _print_sizes(path for folder in written for path in sorted(folder.iterdir()))
-
-
-def text_fixtures(arguments: argparse.Namespace) -> None:
-    """Writes HLO modules as text, and HLO text as modules, for the tests."""
-    from hlorank_training.fixtures.texts import write_text_fixtures
-
-    _print_sizes(write_text_fixtures(arguments.data))
-
-
-def fusion_fixtures(arguments: argparse.Namespace) -> None:
-    """Writes programs before fusion, for the tests of their kernels."""
-    from hlorank_training.fixtures.fusion import write_fusion_fixtures
-
-    _print_sizes(write_fusion_fixtures(arguments.out))
-
-
-def _print_sizes(files: Iterable[Path]) -> None:
-    for path in files:
-        print(path, path.stat().st_size)
+def _print_figures(quality: dict[str, Any]) -> None:
+    for name, value in quality.items():
+        print(f"{name:40} {value}")
 
 
 def _tuning_files(arguments: argparse.Namespace) -> Any:

@@ -1,11 +1,10 @@
 """Quality of a model of layouts or tiles on held-out graphs, as its manifest records it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from statistics import mean
 from typing import Any
 
 import numpy as np
-from tabulate import tabulate
 
 from hlorank_training.data.dataset import Measured
 from hlorank_training.data.prepare import Prepared
@@ -71,42 +70,3 @@ def _means(prepared: Prepared, qualities: dict[str, dict[str, float]]) -> dict[s
     ceilings = [prepared.sources[name].noise_ceiling for name in qualities]
     known = [ceiling for ceiling in ceilings if ceiling is not None]
     return means | ({"noise_ceiling": round(sum(known) / len(known), 4)} if known else {})
-
-
-def quality_table(prepared: Prepared, quality: dict[str, Any]) -> str:
-    """Returns a Markdown table of every held-out graph and the means, with noise ceilings."""
-    measured = quality["measured_quality"]
-    rows = [
-        [name, *_cells(values), _ceiling(prepared.sources[name].noise_ceiling)]
-        for name, values in sorted(quality["per_graph"].items())
-    ]
-    for label, prefix in (("mean", ""), ("mean, unseen families", "unseen_family.")):
-        if f"{prefix}kendall_tau" in measured:
-            ceiling = _ceiling(measured.get(f"{prefix}noise_ceiling"))
-            rows.append([label, *_cells(measured, prefix), ceiling])
-    rows += [[*row, ""] for row in _without_model(measured)]
-    head = ["", *_HEAD, "noise ceiling"]
-    sides = ["left"] * len(head)
-    return tabulate(rows, head, "pipe", disable_numparse=True, colalign=sides)
-
-
-def _ceiling(tau: float | None) -> str:
-    return "" if tau is None else f"{tau:.2f}"
-
-
-_HEAD = ("tau", "pairs in order", "top 1", "top 5", "top 10")
-_SLOWDOWNS = ("top1_slowdown", "top5_slowdown", "top10_slowdown")
-
-
-def _cells(values: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Returns the cells of the columns in ``_HEAD``."""
-    ratios = [f"{values[prefix + key]:.2f}" for key in ("kendall_tau", "ordered_pair_accuracy")]
-    return [*ratios, *(f"{values[prefix + key]:.1%}" for key in _SLOWDOWNS)]
-
-
-def _without_model(measured: Mapping[str, Any]) -> list[list[str]]:
-    """Returns the rows of choices without a model: a random choice, and the default."""
-    slowdowns = [f"{measured[f'random_{key}']:.1%}" for key in _SLOWDOWNS]
-    default = measured.get("default_slowdown")
-    shown = "" if default is None else f"{default:.1%}"
-    return [["random", "0.00", "0.50", *slowdowns], ["always the default", "", "", shown, "", ""]]

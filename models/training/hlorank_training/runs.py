@@ -7,7 +7,7 @@ from typing import Any
 from hlorank_tune.measure.atomic_files import read_json, write_json
 
 from hlorank_training.data.prepare import SEGMENTS, Form, Prepared, Split, prepare
-from hlorank_training.judging import held_out_quality, quality_table
+from hlorank_training.judging import held_out_quality
 from hlorank_training.measuring.provenance import targets_of
 from hlorank_training.models.architecture import Architecture, Preset
 from hlorank_training.models.checkpoint import load_checkpoint, save_checkpoint
@@ -39,10 +39,12 @@ class TuningFiles:
         return prepare(self.task, self.folder, self.hlorank, form)
 
 
-def train_run(files: TuningFiles, entry: Architecture, preset: Preset, folder: Path) -> str:
+def train_run(
+    files: TuningFiles, entry: Architecture, preset: Preset, folder: Path
+) -> dict[str, Any]:
     """Trains a model, or continues a stopped training; writes checkpoint and report.
 
-    Returns the quality on every held-out graph as Markdown.
+    Returns the quality on the held-out graphs.
     """
     prepared = files.prepare(entry.model.form(preset.model))
     training = prepared.graphs(prepared.split.train)
@@ -63,7 +65,7 @@ def train_run(files: TuningFiles, entry: Architecture, preset: Preset, folder: P
         **quality,
     }
     write_json(folder / REPORT, report)
-    return quality_table(prepared, report)
+    return quality["measured_quality"]
 
 
 @dataclass(frozen=True)

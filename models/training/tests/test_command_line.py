@@ -5,21 +5,19 @@ from types import SimpleNamespace
 import pytest
 
 
-def shown(*arguments: str) -> str:
-    command = [sys.executable, "-m", "hlorank_training", *arguments, "--help"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-def test_help_names_every_command():
-    text = shown()
-    for name in ("collect", "train", "export", "held-out"):
+@pytest.mark.parametrize(
+    ("module", "command", "names"),
+    [
+        ("hlorank_training", (), ("collect", "train", "export", "held-out")),
+        ("hlorank_training", ("train",), ("layout", "tile", "fusion", "feature-set")),
+        ("hlorank_training.fixtures", (), ("layout", "tile", "pool", "whole-graphs", "texts")),
+    ],
+)
+def test_help_names_every_command_and_kind(module, command, names):
+    asked = [sys.executable, "-m", module, *command, "--help"]
+    text = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    for name in names:
         assert f"\n    {name}" in text
-
-
-def test_help_names_every_kind_of_model_that_is_trained():
-    text = shown("train")
-    for kind in ("layout", "tile", "fusion", "feature-set"):
-        assert f"\n    {kind}" in text
 
 
 def test_a_model_is_refused_features_that_it_was_not_trained_with():

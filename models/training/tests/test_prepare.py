@@ -26,7 +26,7 @@ from hlorank_training.data.ranking_quality import (
     random_slowdown,
     top_slowdown,
 )
-from hlorank_training.judging import held_out_quality, quality_table
+from hlorank_training.judging import held_out_quality
 
 FEATURIZER = """#!{python}
 import sys
@@ -208,16 +208,6 @@ def test_the_unseen_families_do_not_count_among_the_known(prepared):
     assert (means["kendall_tau"], means["unseen_family.kendall_tau"]) == (1, -1)
     assert means["unseen_family.graphs"] == len(prepared.split.unseen_family) > 0
     assert means["graphs"] + means["unseen_family.graphs"] == len(prepared.split.test)
-
-
-def test_the_table_has_every_graph_the_means_and_what_needs_no_model(prepared):
-    lines = quality_table(prepared, held_out_quality(prepared, right)).splitlines()
-    assert len(lines) == 2 + len(prepared.split.test) + 2 + 2
-    assert len({len(line) for line in lines}) == 1
-    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
-    assert ["mean", "1.00", "1.00", "0.0%", "0.0%", "0.0%", "0.90"] in cells
-    assert ["random", "0.00", "0.50", "100.0%", "0.0%", "0.0%", ""] in cells
-    assert ["always the default", "", "", "100.0%", "", "", ""] in cells
 
 
 def test_a_graph_without_a_measured_default_has_no_slowdown_of_it(prepared):

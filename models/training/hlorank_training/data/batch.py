@@ -44,9 +44,9 @@ def make_batch(graphs: Sequence[Graph], chosen: Sequence[np.ndarray]) -> Batch:
     offset = 0
     for graph, indices in zip(graphs, chosen, strict=True):
         for segment in graph.segments:
-            pieces.setdefault(bucket_of(len(segment.opcode)), []).append(
-                _Piece(segment, *_rows(segment, indices), offset)
-            )
+            used, row = np.unique(segment.choice[indices], return_inverse=True)
+            piece = _Piece(segment, segment.local[used], row, offset)
+            pieces.setdefault(bucket_of(len(segment.opcode)), []).append(piece)
         offset += len(indices)
     runtimes = tuple(g.runtimes[i] for g, i in zip(graphs, chosen, strict=True))
     return Batch(tuple(_bucket(size, pieces[size]) for size in sorted(pieces)), runtimes)
@@ -65,43 +65,31 @@ class _Piece:
     offset: int
 
 
-def _rows(segment: Segment, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    used, row = np.unique(segment.choice[indices], return_inverse=True)
-    return segment.local[used], row
-
-
 def _bucket(size: int, pieces: list[_Piece]) -> Bucket:
     starts = np.cumsum([0] + [len(piece.local) for piece in pieces])
+    segments = [piece.segment for piece in pieces]
+    masks = [np.ones(len(segment.opcode), np.float32) for segment in segments]
+    # Layouts are those of nodes, and tiles of whole kernels.
+    local = [
+        piece.local if piece.local.ndim == 2 else _padded(size, piece.local, 1, NOT_CONFIGURABLE)
+        for piece in pieces
+    ]
     inputs = (
-        _stack(size, [piece.segment.opcode for piece in pieces]),
-        _stack(size, [piece.segment.features for piece in pieces]),
-        np.stack([_pad_square(size, piece.segment.operands) for piece in pieces]),
-        _stack(size, [np.ones(len(piece.segment.opcode), np.float32) for piece in pieces]),
+        np.stack([_padded(size, segment.opcode) for segment in segments]),
+        np.stack([_padded(size, segment.features) for segment in segments]),
+        np.stack([_padded(size, _padded(size, one.operands), 1) for one in segments]),
+        np.stack([_padded(size, mask) for mask in masks]),
         np.repeat(np.arange(len(pieces)), np.diff(starts)),
-        np.concatenate([_pad_local(size, piece.local) for piece in pieces]),
+        np.concatenate(local),
     )
     row = np.concatenate([piece.row + start for piece, start in zip(pieces, starts, strict=False)])
     configuration = np.concatenate([np.arange(len(p.row)) + p.offset for p in pieces])
     return Bucket(inputs, row, configuration)
 
 
-def _stack(size: int, arrays: list[np.ndarray]) -> np.ndarray:
-    return np.stack([_pad_first(size, array) for array in arrays])
-
-
-def _pad_first(size: int, array: np.ndarray) -> np.ndarray:
-    return np.pad(array, [(0, size - len(array))] + [(0, 0)] * (array.ndim - 1))
-
-
-def _pad_square(size: int, array: np.ndarray) -> np.ndarray:
-    return np.pad(array, [(0, size - len(array))] * 2)
-
-
-def _pad_local(size: int, local: np.ndarray) -> np.ndarray:
-    if local.ndim == 2:
-        return local
-    missing = size - local.shape[1]
-    return np.pad(local, [(0, 0), (0, missing), (0, 0)], constant_values=NOT_CONFIGURABLE)
+def _padded(size: int, array: np.ndarray, axis: int = 0, value: int = 0) -> np.ndarray:
+    more = [(0, size - n if at == axis else 0) for at, n in enumerate(array.shape)]
+    return np.pad(array, more, constant_values=value)
 
 
 Encode = Callable[[tuple[np.ndarray, ...]], np.ndarray]

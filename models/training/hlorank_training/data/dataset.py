@@ -55,7 +55,12 @@ def read_graph(path: Path, name: str) -> Graph:
     """Reads the arrays that ``hlorank graph features`` wrote."""
     with np.load(path) as arrays:
         data = {key: arrays[key] for key in arrays.files}
-    return Graph(name, _segments(data), data["config_runtime"], default_runtime(data))
+    # The featurizer's segments, so that training and serving use the same.
+    kept = data["pruned_node_ids"]
+    piece = data["pruned_segment"]
+    edges = kept[data["pruned_edge_index"]]
+    segments = [_segment(data, kept[piece == number], edges) for number in np.unique(piece)]
+    return Graph(name, tuple(segments), data["config_runtime"], default_runtime(data))
 
 
 def read_graph_with_loops(path: Path, name: str) -> Graph:
@@ -63,12 +68,11 @@ def read_graph_with_loops(path: Path, name: str) -> Graph:
     graph = read_graph(path, name)
     with np.load(path) as arrays:
         loops = arrays["config_loops"]
-    return replace(graph, segments=tuple(_with_loops(s, loops) for s in graph.segments))
-
-
-def _with_loops(segment: Segment, loops: np.ndarray) -> Segment:
-    _, first = np.unique(segment.choice, return_index=True)
-    return replace(segment, local=np.concatenate([segment.local, loops[first]], 1))
+    segments = []
+    for segment in graph.segments:
+        _, first = np.unique(segment.choice, return_index=True)
+        segments.append(replace(segment, local=np.concatenate([segment.local, loops[first]], 1)))
+    return replace(graph, segments=tuple(segments))
 
 
 def default_runtime(data: Mapping[str, np.ndarray]) -> int | None:
@@ -79,22 +83,6 @@ def default_runtime(data: Mapping[str, np.ndarray]) -> int | None:
         return int(data["config_runtime_normalizers"][0]) if known else None
     untouched = (data["node_config_feat"] == -1).all((1, 2))
     return int(data["config_runtime"][untouched][0]) if untouched.any() else None
-
-
-def _segments(data: dict[str, np.ndarray]) -> tuple[Segment, ...]:
-    """Returns the featurizer's segments, so that training and serving use the same segments."""
-    kept = data["pruned_node_ids"]
-    piece = data["pruned_segment"]
-    edges = kept[data["pruned_edge_index"]]
-    local = _tile_local if "config_feat" in data else _layout_local
-    pieces = [kept[piece == number] for number in np.unique(piece)]
-    return tuple(_segment(data, nodes, edges, *local(data, nodes)) for nodes in pieces)
-
-
-def _tile_local(data: dict[str, np.ndarray], _: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    # A tile belongs to the kernel, so every segment has the same one.
-    local, choice = np.unique(data["config_feat"], axis=0, return_inverse=True)
-    return local.astype(np.float32), choice
 
 
 def _layout_local(data: dict[str, np.ndarray], nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -108,7 +96,13 @@ def _layout_local(data: dict[str, np.ndarray], nodes: np.ndarray) -> tuple[np.nd
     return local, choice
 
 
-def _segment(data, nodes, edges, local, choice) -> Segment:
+def _segment(data: dict[str, np.ndarray], nodes: np.ndarray, edges: np.ndarray) -> Segment:
+    if "config_feat" in data:
+        # A tile belongs to the kernel, so every segment has the same one.
+        tiles, choice = np.unique(data["config_feat"], axis=0, return_inverse=True)
+        local = tiles.astype(np.float32)
+    else:
+        local, choice = _layout_local(data, nodes)
     inside = edges[np.isin(edges, nodes).all(1)]
     operands = np.zeros((len(nodes), len(nodes)), np.float32)
     consumers, producers = np.searchsorted(nodes, inside).T
@@ -147,14 +141,11 @@ def distinct(graph: SameForm, repeated: str = "mean") -> SameForm:
         return graph
     # In the order in which they come first, which is the same for all forms of a graph.
     order = np.argsort(first)
-    runtimes = _of_repeated(graph.runtimes, member.reshape(-1), repeated)
-    return replace(graph.subset(first[order]), runtimes=runtimes[order])
-
-
-def _of_repeated(runtimes: np.ndarray, member: np.ndarray, repeated: str) -> np.ndarray:
+    member = member.reshape(-1)
     if repeated == "smallest":
-        smallest = np.full(member.max() + 1, np.iinfo(np.int64).max)
-        np.minimum.at(smallest, member, runtimes)
-        return smallest
-    mean = np.bincount(member, runtimes.astype(np.float64)) / np.bincount(member)
-    return np.maximum(mean, 1).astype(np.int64)
+        runtimes = np.full(len(first), np.iinfo(np.int64).max)
+        np.minimum.at(runtimes, member, graph.runtimes)
+    else:
+        mean = np.bincount(member, graph.runtimes.astype(np.float64)) / np.bincount(member)
+        runtimes = np.maximum(mean, 1).astype(np.int64)
+    return replace(graph.subset(first[order]), runtimes=runtimes[order])

@@ -18,7 +18,6 @@ from tqdm import tqdm
 PARTS = {"train": "train", "valid": "validation", "test": "test"}
 """TpuGraphs' folders, and the parts of the split that they are."""
 FEATURES_FOLDER = "features"
-_SUFFIXES = (".pb", ".npz")
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,14 @@ class Source:
 
 def sources(data: Path, hlorank: Path) -> list[Source]:
     """Returns every graph of a folder or of one file, sorted by name."""
-    found = [source for file in _files(data) for source in _of_file(file, data, hlorank)]
+    base = data.parent if data.is_file() else data
+    below = [data] if data.is_file() else sorted(data.rglob("*"))
+    found = [
+        source
+        for file in below
+        if file.suffix in (".pb", ".npz") and FEATURES_FOLDER not in file.relative_to(base).parts
+        for source in _of_file(file, base, hlorank)
+    ]
     if not found:
         raise RuntimeError(
             f"'{data}' contains no measured graphs (.pb or .npz); collect some, unpack "
@@ -50,15 +56,7 @@ def sources(data: Path, hlorank: Path) -> list[Source]:
     return found
 
 
-def _files(data: Path) -> list[Path]:
-    if data.is_file():
-        return [data]
-    below = [path for path in data.rglob("*") if path.suffix in _SUFFIXES]
-    return sorted(p for p in below if FEATURES_FOLDER not in p.relative_to(data).parts)
-
-
-def _of_file(file: Path, data: Path, hlorank: Path) -> Iterator[Source]:
-    base = data.parent if data.is_file() else data
+def _of_file(file: Path, base: Path, hlorank: Path) -> Iterator[Source]:
     name = file.relative_to(base).with_suffix("").as_posix()
     record = file.with_suffix(".json")
     if record.exists():
@@ -68,26 +66,16 @@ def _of_file(file: Path, data: Path, hlorank: Path) -> Iterator[Source]:
         return
     folders = [PARTS[part] for part in file.relative_to(base).parts[:-1] if part in PARTS]
     part = folders[-1] if folders else None
-    modules = _modules(file, hlorank)
+    modules = [0]
+    if file.suffix == ".pb":
+        shown = json.loads(run(hlorank, "graph", "inspect", "--json", str(file)))
+        modules = [one["module"] for one in shown["graphs"] if one["configurations"] > 1]
+    # TpuGraphs calls a file PROGRAM_HASH if it is of a kernel, else PROGRAM.
+    program, _, digest = file.stem.rpartition("_")
+    family = program if program and len(digest) >= 16 else file.stem
     for module in modules:
-        several = len(modules) > 1
-        graph = f"{file.stem}.{module}" if several else file.stem
-        full = f"{name}.{module}" if several else name
-        yield Source(full, file, module, graph, _family(file.stem), part, None)
-
-
-def _family(stem: str) -> str:
-    """Returns the program of a TpuGraphs file: ``PROGRAM_HASH`` for kernels, else ``PROGRAM``."""
-    program, _, digest = stem.rpartition("_")
-    return program if program and len(digest) >= 16 else stem
-
-
-def _modules(file: Path, hlorank: Path) -> list[int]:
-    """Returns the indices of the graphs of a file that have several configurations."""
-    if file.suffix == ".npz":
-        return [0]
-    shown = json.loads(run(hlorank, "graph", "inspect", "--json", str(file)))
-    return [graph["module"] for graph in shown["graphs"] if graph["configurations"] > 1]
+        number = f".{module}" if len(modules) > 1 else ""
+        yield Source(name + number, file, module, file.stem + number, family, part, None)
 
 
 PAD_VALUE = 0

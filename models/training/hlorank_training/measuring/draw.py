@@ -145,22 +145,14 @@ def reduced(draw: Draw, x, axes: tuple[int, ...]):
     return REDUCTIONS[kind](x, axes, keep)
 
 
-def _norm(x, axes, keep):
-    return jnp.sqrt((x * x).sum(axes, keepdims=keep))
-
-
-def _largest_log(x, axes, keep):
-    return jax.nn.logsumexp(x, axes, keepdims=keep)
-
-
 REDUCTIONS = {
     "sum": lambda x, axes, keep: x.sum(axes, keepdims=keep),
     "mean": lambda x, axes, keep: x.mean(axes, keepdims=keep),
     "max": lambda x, axes, keep: x.max(axes, keepdims=keep),
     "min": lambda x, axes, keep: x.min(axes, keepdims=keep),
     "product": lambda x, axes, keep: jnp.prod(1 + 0.01 * x, axes, keepdims=keep),
-    "norm": _norm,
+    "norm": lambda x, axes, keep: jnp.sqrt((x * x).sum(axes, keepdims=keep)),
     "absolute": lambda x, axes, keep: jnp.abs(x).sum(axes, keepdims=keep),
-    "logsumexp": _largest_log,
+    "logsumexp": lambda x, axes, keep: jax.nn.logsumexp(x, axes, keepdims=keep),
     "variance": lambda x, axes, keep: x.var(axes, keepdims=keep),
 }

@@ -36,25 +36,29 @@ def contraction(draw: Draw):
         "n": "nj"[: draw.weighted({1: 84, 2: 16})],
         "k": "kl"[: draw.weighted({1: 84, 2: 16})],
     }
-    sizes = _sizes(draw, groups)
+    sizes = {letter: draw.size(draw.volume(2, 16)) for letter in groups["b"]}
+    letters = groups["m"] + groups["n"] + groups["k"]
+    limits = (5e5, 5e7) if groups["m"] else (5e4, 4e6)
+    volume = max(draw.volume(*limits) / max(1, prod(sizes.values())), 4096)
+    extents = draw.shape(volume, len(letters), 4096)
+    sizes |= dict(zip(letters, draw.shuffled(extents), strict=True))
     terms = [_term(draw, groups, kinds) for kinds in ("bmk", "bkn", "bmn")]
     shapes = [[sizes[letter] for letter in term] for term in terms]
     formula = f"{terms[0]},{terms[1]}->{terms[2]}"
     if draw.chance(0.07):
-        return "contraction_narrow", _narrow(draw, formula, shapes)
-    left, right = (_operand(draw, shape) for shape in shapes[:2])
-    after, result = _after(draw, jnp.einsum(formula, left, right))
+        element = draw.one_of(NARROW)
+        wide = jnp.int32 if element == jnp.int8 else jnp.float32
+        left, right = (draw.operand(shape, element) for shape in shapes[:2])
+        result = jnp.einsum(formula, left, right, preferred_element_type=wide)
+        result = result.astype(jnp.float32) * 0.01 if draw.chance(0.5) else result
+        return "contraction_narrow", result
+    operands = []
+    for shape in shapes[:2]:
+        operand = draw.operand(shape)
+        is_computed = draw.chance(0.1)
+        operands.append(elementwise(draw, operand, draw.one_of((1, 2))) if is_computed else operand)
+    after, result = _after(draw, jnp.einsum(formula, *operands))
     return _contraction_family(groups, terms, after), result
-
-
-def _sizes(draw: Draw, groups: dict[str, str]) -> dict[str, int]:
-    sizes = {letter: draw.size(draw.volume(2, 16)) for letter in groups["b"]}
-    batch = max(1, prod(sizes.values()))
-    letters = groups["m"] + groups["n"] + groups["k"]
-    limits = (5e5, 5e7) if groups["m"] else (5e4, 4e6)
-    volume = max(draw.volume(*limits) / batch, 4096)
-    extents = draw.shape(volume, len(letters), 4096)
-    return sizes | dict(zip(letters, draw.shuffled(extents), strict=True))
 
 
 def _term(draw: Draw, groups: dict[str, str], kinds: str) -> str:
@@ -64,19 +68,6 @@ def _term(draw: Draw, groups: dict[str, str], kinds: str) -> str:
         kinds = "".join(draw.shuffled(kinds))
     letters = "".join(groups[kind] for kind in kinds)
     return "".join(draw.shuffled(letters)) if how == "letters" else letters
-
-
-def _operand(draw: Draw, shape):
-    operand = draw.operand(shape)
-    return elementwise(draw, operand, draw.one_of((1, 2))) if draw.chance(0.1) else operand
-
-
-def _narrow(draw: Draw, formula: str, shapes):
-    element = draw.one_of(NARROW)
-    wide = jnp.int32 if element == jnp.int8 else jnp.float32
-    left, right = (draw.operand(shape, element) for shape in shapes[:2])
-    result = jnp.einsum(formula, left, right, preferred_element_type=wide)
-    return result.astype(jnp.float32) * 0.01 if draw.chance(0.5) else result
 
 
 def _after(draw: Draw, x):
@@ -160,39 +151,25 @@ def _cast(draw: Draw):
 
 
 def reduction(draw: Draw):
-    """Draws a reduction of an array of random rank; returns family and result."""
+    """Draws a reduction of an array of random rank, often after elementwise operations; returns
+    family and result."""
     kind = draw.weighted({"reduction": 60, "softmax": 20, "normalization": 20})
-    x, axes = _array(draw)
-    if kind == "softmax":
-        return "softmax", _softmax(draw, x, axes)
-    if kind == "normalization":
-        return "normalization", normalized(draw, x, axes)
-    result = reduced(draw, x, axes)
-    result = elementwise(draw, result, 1) if result.ndim and draw.chance(0.3) else result
-    return f"reduction_{_place(axes, x.ndim)}", result
-
-
-def _array(draw: Draw):
-    """Returns an array, often after elementwise operations, and axes of it."""
     shape = draw.shape(draw.volume(3e4, 3e6), draw.weighted({1: 5, 2: 40, 3: 35, 4: 20}))
     x = draw.operand(shape)
     x = elementwise(draw, x, draw.one_of((1, 2))) if draw.chance(0.4) else x
     count = min(x.ndim, draw.weighted({1: 70, 2: 25, 3: 5}))
     minor = draw.chance(0.25)
-    axes = range(x.ndim - count, x.ndim) if minor else draw.some_of(range(x.ndim), count)
-    return x, tuple(axes)
-
-
-def _softmax(draw: Draw, x, axes: tuple[int, ...]):
-    function = draw.weighted({jax.nn.softmax: 3, jax.nn.log_softmax: 1})
-    return function(x, axes[0] if draw.chance(0.8) else axes)
-
-
-def _place(axes: tuple[int, ...], rank: int) -> str:
-    """Returns whether the reduced axes are the minor ones, the major ones or mixed."""
-    if axes == tuple(range(rank - len(axes), rank)):
-        return "minor"
-    return "major" if axes == tuple(range(len(axes))) else "mixed"
+    axes = tuple(range(x.ndim - count, x.ndim) if minor else draw.some_of(range(x.ndim), count))
+    if kind == "softmax":
+        function = draw.weighted({jax.nn.softmax: 3, jax.nn.log_softmax: 1})
+        return kind, function(x, axes[0] if draw.chance(0.8) else axes)
+    if kind == "normalization":
+        return kind, normalized(draw, x, axes)
+    result = reduced(draw, x, axes)
+    result = elementwise(draw, result, 1) if result.ndim and draw.chance(0.3) else result
+    place = "major" if axes == tuple(range(count)) else "mixed"
+    place = "minor" if axes == tuple(range(x.ndim - count, x.ndim)) else place
+    return f"reduction_{place}", result
 
 
 COUNT = 2400
@@ -221,7 +198,9 @@ def random_kernels(count: int = COUNT) -> Iterator[RandomKernel]:
 
 def random_kernel(index: int) -> RandomKernel:
     """Returns one kernel, which depends on the index alone."""
-    operation = _operation(index)
+    # Operations alternate.
+    period = [operation for operation, share in SHARES.items() for _ in range(share * ORDER // 100)]
+    operation = period[index * 7 % ORDER]
     families: list[str] = []
     draw = Draw(f"kernel {index}")
 
@@ -237,9 +216,3 @@ def random_kernel(index: int) -> RandomKernel:
         return operation(Draw(f"kernel {index}", values))[1]
 
     return RandomKernel(f"{families[0]}_{index:04}", families[0], function, arguments)
-
-
-def _operation(index: int) -> Callable[[Draw], tuple[str, Any]]:
-    """Returns the main operation of a kernel; operations alternate."""
-    period = [operation for operation, share in SHARES.items() for _ in range(share * ORDER // 100)]
-    return period[index * 7 % ORDER]
