@@ -39,8 +39,10 @@ setup: ## fetch ONNX Runtime, checking its digest, if it is missing
 build: ## build the server and the command line, optimized (PROFILE=dist optimizes more, and takes longer)
 	cargo build --profile $(PROFILE) --workspace --bins $(LOCKED)
 
+# Half of the time of an optimized build, and `make test` continues from it.
+demo: PROFILE = dev
 demo: setup build ## start a server, rank measured configurations, stop the server
-	deploy/demo.sh
+	PROGRAMS=target/$(subst dev,debug,$(PROFILE)) deploy/demo.sh
 
 serve: setup ## run the server in the foreground (ARGS='--listen 127.0.0.1:7070')
 	cargo run --release --bin hlorank-server $(LOCKED) -- $(ARGS)

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-programs=${PROGRAMS:-target/release}
+programs=${PROGRAMS:-target/debug}
 log=target/demo.log
 
 "$programs/hlorank-server" --listen 127.0.0.1:0 --metrics-listen off --models models/registry --log info \

@@ -1,6 +1,6 @@
 """The GraphSAGE + Transformer segment model: an encoder per row and a head per configuration."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -168,13 +168,14 @@ def _configuration_part(settings: ModelSettings) -> nn.Module:
 class Head(nn.Module):
     """Maps summed embeddings f32 [C, D] to scores f32 [C]."""
 
-    def __init__(self, width: int):
+    def __init__(self, width: int, logarithm: Callable[[Tensor], Tensor]):
         super().__init__()
+        self.logarithm = logarithm
         self.linear = nn.Linear(width, 1, bias=False)
         self.bent = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
 
     def forward(self, sum: Tensor) -> Tensor:
-        return (self.linear(sum) + self.bent(symmetric_log(sum))).squeeze(-1)
+        return (self.linear(sum) + self.bent(self.logarithm(sum))).squeeze(-1)
 
 
 class MemberHead(nn.Module):
@@ -186,7 +187,7 @@ class MemberHead(nn.Module):
 
     def __init__(self, width: int):
         super().__init__()
-        self.network = Head(width - 1)
+        self.network = Head(width - 1, symmetric_log)
 
     def forward(self, sum: Tensor) -> Tensor:
         scores = torch.stack([self.network(sum[:, :-1]), sum[:, -1]], -1)
@@ -201,7 +202,10 @@ class GraphSageTransformer(SegmentModel):
         self.settings = settings
         self.embedding = settings.embedding + (LOOP_CHANNELS if settings.loops else 0)
         self.encoder = Encoder(settings)
-        self.head = (MemberHead if settings.loops else Head)(self.embedding)
+        # Channels of loops may be negative, and no others are.
+        self.head = (
+            MemberHead(self.embedding) if settings.loops else Head(self.embedding, torch.log1p)
+        )
 
     @classmethod
     def form(cls, settings: ModelSettings) -> Form:
@@ -231,7 +235,7 @@ _PRESETS = (
     # differ by a few per cent, and their graphs have many segments. Validation is best after a few
     # epochs, and better if the learning rate falls soon.
     Preset(
-        ModelSettings("layout", dropout=0.2, feature_dropout=0.3),
+        ModelSettings("layout", embedding=48, dropout=0.2, feature_dropout=0.3),
         TrainSettings(epochs=16, loss=LossSettings(noise=0.005, full_weight=0.05)),
     ),
     # Tiles differ by factors, and kernels are small, so that many fit into a step.
