@@ -8,6 +8,7 @@ use hlorank_proto::v1::{
 };
 use prost::Message;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
 
 use crate::{
     Adapt, Address, ClientError, Connection, GraphHandle, ModelReference, RankRequest, RankStream,
@@ -15,7 +16,7 @@ use crate::{
     answer::{InvalidAnswer, graph_hash},
     calls::{Attempt, Calls},
     measurements::ReportDetails,
-    replicas::each,
+    replicas::{Replica, each},
     stream::outgoing,
 };
 
@@ -245,13 +246,10 @@ impl Client {
         &self,
         request: &v1::ListMeasurementsRequest,
     ) -> Result<v1::ListMeasurementsResponse, ClientError> {
-        let list = async |attempt: Attempt| {
-            let call = attempt.request(request.clone());
-            attempt
-                .answer(attempt.replica.cost_model().list_measurements(call))
-                .await
-        };
-        Ok(self.any_replica(list).await?.into_inner())
+        self.unary(request, async |replica, call| {
+            replica.cost_model().list_measurements(call).await
+        })
+        .await
     }
 
     /// Returns a graph that the server keeps measurements of; nothing if it does not keep the graph itself. If the server has
@@ -261,16 +259,14 @@ impl Client {
         target: &str,
         graph: Digest,
     ) -> Result<Option<v1::Graph>, ClientError> {
-        let get = async |attempt: Attempt| {
-            let call = attempt.request(GetMeasuredGraphRequest {
-                target: target.to_owned(),
-                graph_hash: graph.0.to_vec().into(),
-            });
-            attempt
-                .answer(attempt.replica.cost_model().get_measured_graph(call))
-                .await
+        let request = GetMeasuredGraphRequest {
+            target: target.to_owned(),
+            graph_hash: graph.0.to_vec().into(),
         };
-        Ok(self.any_replica(get).await?.into_inner().graph)
+        let answer = self.unary(&request, async |replica, call| {
+            replica.cost_model().get_measured_graph(call).await
+        });
+        Ok(answer.await?.graph)
     }
 
     /// Deletes measurements that the server keeps, and returns how many there were. Each replica has its own:
@@ -279,13 +275,10 @@ impl Client {
         &self,
         request: &v1::DeleteMeasurementsRequest,
     ) -> Result<u64, ClientError> {
-        let delete = async |attempt: Attempt| {
-            let call = attempt.request(request.clone());
-            attempt
-                .answer(attempt.replica.cost_model().delete_measurements(call))
-                .await
-        };
-        Ok(self.any_replica(delete).await?.into_inner().deleted)
+        let answer = self.unary(request, async |replica, call| {
+            replica.cost_model().delete_measurements(call).await
+        });
+        Ok(answer.await?.deleted)
     }
 
     /// Looks up a decision, and claims its key or proposes one. Retries are safe: the first proposal that the server stored
@@ -327,13 +320,10 @@ impl Client {
         &self,
         request: &v1::ListDecisionsRequest,
     ) -> Result<v1::ListDecisionsResponse, ClientError> {
-        let list = async |attempt: Attempt| {
-            let call = attempt.request(request.clone());
-            attempt
-                .answer(attempt.replica.cost_model().list_decisions(call))
-                .await
-        };
-        Ok(self.any_replica(list).await?.into_inner())
+        self.unary(request, async |replica, call| {
+            replica.cost_model().list_decisions(call).await
+        })
+        .await
     }
 
     /// Opens a stream that ranks any number of batches. Use it if the configurations exceed one message, or if later
@@ -375,14 +365,10 @@ impl Client {
 
     /// Returns every model version, ordered by name, then version.
     pub async fn list_models(&self) -> Result<Vec<Model>, ClientError> {
-        let list = async |attempt: Attempt| {
-            let call = attempt.request(ListModelsRequest {});
-            attempt
-                .answer(attempt.replica.models().list_models(call))
-                .await
-        };
-        let answer = self.any_replica(list).await?;
-        Ok(answer.into_inner().models)
+        let answer = self.unary(&ListModelsRequest {}, async |replica, call| {
+            replica.models().list_models(call).await
+        });
+        Ok(answer.await?.models)
     }
 
     /// Returns one version of a model, by default the stable one.
@@ -401,7 +387,7 @@ impl Client {
                 .model
                 .ok_or_else(|| attempt.violated("it lacks the model"))
         };
-        self.any_replica(get).await
+        self.calls.make(&[], self.timeout, get).await
     }
 
     /// Compares two loaded model versions on the measurements of a target that the server keeps, or on all if `target` is
@@ -411,25 +397,30 @@ impl Client {
         [first, second]: [&ModelReference; 2],
         target: &str,
     ) -> Result<CompareModelsResponse, ClientError> {
-        let compare = async |attempt: Attempt| {
-            let call = attempt.request(CompareModelsRequest {
-                first: Some(first.into()),
-                second: Some(second.into()),
-                target: target.to_owned(),
-            });
-            attempt
-                .answer(attempt.replica.models().compare_models(call))
-                .await
+        let request = CompareModelsRequest {
+            first: Some(first.into()),
+            second: Some(second.into()),
+            target: target.to_owned(),
         };
-        Ok(self.any_replica(compare).await?.into_inner())
+        self.unary(&request, async |replica, call| {
+            replica.models().compare_models(call).await
+        })
+        .await
     }
 
-    /// Makes a call about no graph, whose route key is empty.
-    async fn any_replica<T, F: Future<Output = Result<T, ClientError>>>(
+    /// Makes a call about no graph, whose route key is empty, at any replica.
+    async fn unary<M: Clone, T, F: Future<Output = Result<Response<T>, Status>>>(
         &self,
-        call: impl Fn(Attempt) -> F,
+        message: &M,
+        send: impl Fn(Arc<Replica>, Request<M>) -> F,
     ) -> Result<T, ClientError> {
-        self.calls.make(&[], self.timeout, call).await
+        let call = async |attempt: Attempt| {
+            let call = attempt.request(message.clone());
+            attempt
+                .answer(send(Arc::clone(&attempt.replica), call))
+                .await
+        };
+        Ok(self.calls.make(&[], self.timeout, call).await?.into_inner())
     }
 
     /// Makes a call about a graph, at its replica: with the hash of the graph if it is known, and with the graph itself if

@@ -195,38 +195,20 @@ def caches() -> Row:
             Panel(
                 "Hit ratio",
                 "percentunit",
-                {
-                    "embeddings": hits("hlorank_embedding_cache_requests_total"),
-                    "graphs by {{index}}": hits("hlorank_graph_cache_requests_total", by="index"),
-                },
+                {"{{cache}}": hits("hlorank_cache_requests_total", by="cache")},
             ),
             Panel(
                 "Bytes",
                 "bytes",
                 {
-                    "{{instance}} embeddings": f"hlorank_embedding_cache_bytes{{{SERVERS}}}",
-                    "{{instance}} embeddings maximum": (
-                        f"hlorank_embedding_cache_max_bytes{{{SERVERS}}}"
-                    ),
-                    "{{instance}} graphs by {{index}}": f"hlorank_graph_cache_bytes{{{SERVERS}}}",
-                    "{{instance}} graphs by {{index}} maximum": (
-                        f"hlorank_graph_cache_max_bytes{{{SERVERS}}}"
-                    ),
-                    "{{instance}} {{cache}}": f"hlorank_other_cache_bytes{{{SERVERS}}}",
-                    "{{instance}} {{cache}} maximum": (
-                        f"hlorank_other_cache_max_bytes{{{SERVERS}}}"
-                    ),
+                    "{{instance}} {{cache}}": f"hlorank_cache_bytes{{{SERVERS}}}",
+                    "{{instance}} {{cache}} maximum": f"hlorank_cache_max_bytes{{{SERVERS}}}",
                 },
             ),
             Panel(
                 "Evictions",
                 "ops",
-                {
-                    "embeddings": total("hlorank_embedding_cache_evictions_total", SERVERS),
-                    "graphs by {{index}}": total(
-                        "hlorank_graph_cache_evictions_total", SERVERS, "index"
-                    ),
-                },
+                {"{{cache}}": total("hlorank_cache_evictions_total", SERVERS, "cache")},
             ),
         ],
     )

@@ -22,7 +22,7 @@ PATIENCE = 30.0  # seconds
 LIBRARY = TARGET / "onnxruntime/libonnxruntime.so"
 # A stream counts until it ends.
 MAX_REQUESTS = 16
-GRAPH_CACHE = "hlorank_graph_cache_requests_total"
+LOOKUPS = "hlorank_cache_requests_total"
 
 
 def free_ports(count: int) -> list[int]:
@@ -141,8 +141,8 @@ def graph_cache_requests(replicas: Sequence[Replica]) -> Counter[tuple[str, str]
     for replica in replicas:
         for index in ("hash", "source"):
             for result in ("hit", "miss"):
-                labels = (f'index="{index}"', f'result="{result}"')
-                found[index, result] += int(replica.metric(GRAPH_CACHE, *labels))
+                labels = (f'cache="graphs_by_{index}"', f'result="{result}"')
+                found[index, result] += int(replica.metric(LOOKUPS, *labels))
     return found
 
 

@@ -225,7 +225,7 @@ def test_each_graph_has_its_replica_and_hits_are_those_of_one_server(fleet: Flee
     rank_in_rounds(fleet.proxy.address)
     requests = graph_cache_requests(fleet.replicas) - earlier
     entries = [
-        int(replica.metric("hlorank_graph_cache_entries", 'index="hash"'))
+        int(replica.metric("hlorank_cache_entries", 'cache="graphs_by_hash"'))
         for replica in fleet.replicas
     ]
     print(f"hit ratio {hit_ratio(requests):.4f}, of one server {hit_ratio(expected):.4f}")

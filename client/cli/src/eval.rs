@@ -42,13 +42,8 @@ pub(crate) struct Eval {
     /// What was measured: `HARDWARE, COMPILER VERSION, FLAG, ...`
     ///
     /// The server selects the model by it, and says how far to trust the ranking.
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "",
-        hide_default_value = true
-    )]
-    target: String,
+    #[arg(long, value_name = "NAME")]
+    target: Option<String>,
     #[command(flatten)]
     selection: Selection,
     #[command(flatten)]
@@ -135,7 +130,7 @@ impl Eval {
         // is not needed.
         let request = RankRequest::new(&handle, &measurements.configurations)
             .model(self.model.model.clone())
-            .target(&self.target)
+            .target(self.target.as_deref().unwrap_or_default())
             .top(1)
             .with_scores();
         let ranking = client.rank(&request).await;

@@ -1,6 +1,6 @@
 //! Writes results into the messages of an answer.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hlorank_proto::v1::{self, ModelSelector, RankConfigsResponse, ReuseCounts, StageTimings};
 
@@ -107,9 +107,13 @@ pub(super) fn timings(query: &Query, scored: &ScoredCall, started: Instant) -> T
     }
 }
 
+/// Writes a duration; `None` if it is longer than the wire can say.
+pub(super) fn written(duration: Duration) -> Option<prost_types::Duration> {
+    duration.try_into().ok()
+}
+
 /// Writes the time of each stage.
 pub(super) fn stage_timings(timings: Timings) -> StageTimings {
-    let written = |duration| prost_types::Duration::try_from(duration).ok();
     StageTimings {
         queue: written(timings.queue),
         featurize: written(timings.featurize),

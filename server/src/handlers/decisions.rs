@@ -14,6 +14,7 @@ use prost::Message as _;
 
 use super::{
     CostModel,
+    answer::written,
     decision_value::Namespace,
     leases::lease_worker,
     request::{MAX_TARGET_BYTES, PAGE_BYTES, check_length, check_scope, check_target, page_size},
@@ -117,7 +118,7 @@ impl CostModel {
         if !request.namespace.is_empty() {
             Namespace::named("namespace", &request.namespace)?;
         }
-        check_key("key", &request.key)?;
+        check_length("key", &request.key, MAX_KEY_BYTES)?;
         let after = match &request.page_token[..] {
             [] => request.after_snapshot,
             token => u64::from_be_bytes(token.try_into().map_err(|_| {
@@ -227,7 +228,7 @@ fn read_subject(key: v1::DecisionKey) -> Result<DecisionSubject, ServiceError> {
         let hint = "send the tuner's key of what is tuned, or a graph hash";
         return Err(ServiceError::missing("key.key", hint));
     }
-    check_key("key.key", &key.key)?;
+    check_length("key.key", &key.key, MAX_KEY_BYTES)?;
     let target = read_target("key.target", &key.target)?;
     check_target("key.target", &target)?;
     Ok(DecisionSubject {
@@ -235,15 +236,6 @@ fn read_subject(key: v1::DecisionKey) -> Result<DecisionSubject, ServiceError> {
         key: key.key.into(),
         target,
     })
-}
-
-fn check_key(field: &'static str, key: &[u8]) -> Result<(), ServiceError> {
-    if key.len() <= MAX_KEY_BYTES {
-        return Ok(());
-    }
-    let found = format!("{} bytes long", key.len());
-    let expected = format!("at most {MAX_KEY_BYTES} bytes");
-    Err(ServiceError::invalid(field, found, expected))
 }
 
 /// Reads a target in parts.
@@ -282,10 +274,6 @@ fn held(since: Duration) -> Held {
         retry_after: written((since / HELD_FRACTION).clamp(least, most)),
         since: written(since),
     }
-}
-
-fn written(duration: Duration) -> Option<prost_types::Duration> {
-    prost_types::Duration::try_from(duration).ok()
 }
 
 /// Writes a decision for a client.

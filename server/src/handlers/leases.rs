@@ -10,6 +10,7 @@ use hlorank_proto::v1::{
 
 use super::{
     CostModel,
+    answer::written,
     request::{check_length, check_target, read_hash},
 };
 use crate::{
@@ -189,7 +190,7 @@ impl From<&GrantedLease> for Lease {
     fn from(lease: &GrantedLease) -> Self {
         Self {
             id: lease.id.clone().into(),
-            expires_in: prost_types::Duration::try_from(lease.lasts).ok(),
+            expires_in: written(lease.lasts),
             attempt: lease.attempt,
             config: lease.config.0.to_vec().into(),
         }

@@ -15,10 +15,7 @@ use tonic::{Status, Streaming};
 
 use super::{
     CostModel,
-    answer::{
-        adaptation_of, count, ranking_answer, reuse_counts, selector, stage_timings, unit_of,
-        warnings,
-    },
+    answer::{count, ranking_answer, reuse_counts, selector, stage_timings, unit_of, warnings},
 };
 use crate::{
     call::{Call, CallError, Position},
@@ -133,7 +130,6 @@ impl RankStream {
             graph_hash: query.found.graph.hash.0.to_vec().into(),
             warnings: warnings(&query, None),
             timings: Some(stage_timings(timings)),
-            adaptation: adaptation_of(&query),
             unit: unit_of(&query).into(),
         };
         let batches = Batches {

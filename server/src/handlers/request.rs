@@ -306,11 +306,12 @@ pub(super) fn check_target(field: &'static str, target: &str) -> Result<(), Serv
 /// Checks the length of a name, which is not quoted because it may be megabytes long.
 pub(super) fn check_length(
     field: &'static str,
-    name: &str,
+    text: impl AsRef<[u8]>,
     limit: usize,
 ) -> Result<(), ServiceError> {
-    if name.len() > limit {
-        let found = format!("{} bytes long", name.len());
+    let bytes = text.as_ref().len();
+    if bytes > limit {
+        let found = format!("{bytes} bytes long");
         return Err(ServiceError::invalid(
             field,
             found,

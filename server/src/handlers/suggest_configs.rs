@@ -14,6 +14,7 @@ use super::{
     CostModel,
     answer::{
         adaptation_of, confidence, count, reuse_counts, selector, stage_timings, timings, warnings,
+        written,
     },
     leases::wanted_leases,
     request::{check_maximum, check_scope, read_hash},
@@ -134,7 +135,7 @@ impl CostModel {
         answer.configs = configs;
         answer.leases = given.leases.iter().map(Lease::from).collect();
         if let SearchState::AllLeased(retry) = given.state {
-            answer.retry_after = prost_types::Duration::try_from(retry).ok();
+            answer.retry_after = written(retry);
         }
         answer.set_state(given.state.into());
         Ok(answer)

@@ -14,11 +14,9 @@
 mod claim;
 mod error;
 mod keeper;
-#[cfg(test)]
-mod model;
 mod search;
 #[cfg(test)]
-mod simulation;
+mod tests;
 mod turn;
 
 pub(crate) use claim::{ClaimRequest, ClaimState};

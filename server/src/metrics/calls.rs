@@ -79,7 +79,7 @@ impl Methods {
             )
         });
         let failed = |reason| {
-            recorder.counter(
+            recorder.series(
                 "hlorank_errors_total",
                 "Failed calls by the reason in their ErrorInfo; OTHER for a reason that is not listed",
                 &[("reason", reason)],
@@ -122,7 +122,7 @@ impl Method {
 impl CallSeries {
     pub(super) fn new(recorder: &Recorder, method: &str, model: &str) -> Self {
         let ended = |code| {
-            recorder.counter(
+            recorder.series(
                 "hlorank_requests_total",
                 "Ended calls by gRPC status code. A call whose client disconnected is CANCELLED. The model is none for methods \
                  without a model, and for calls that ended before one was selected",
@@ -133,7 +133,7 @@ impl CallSeries {
             // A counter that appeared with its first call would hide that call from `rate`, so
             // every code has one from the start.
             codes: CODES.map(ended),
-            seconds: recorder.histogram(
+            seconds: recorder.series(
                 "hlorank_request_duration_seconds",
                 "Time from the headers of a call to the end of its answer, including messages and streams",
                 &[("method", method), ("model", model)],

@@ -7,7 +7,7 @@ use std::{
 use metrics::{Counter, Gauge, Histogram};
 use parking_lot::Mutex;
 
-use super::recorder::{Recorder, set};
+use super::recorder::{Recorder, series, set};
 use crate::ranking_quality::{GraphQuality, QualitySummary};
 
 /// Metrics of the store of measurements.
@@ -50,15 +50,24 @@ struct PublishedSeries {
     targets: BTreeSet<String>,
 }
 
-/// Metrics of the graphs on one target, as a version ranks them.
-struct RankingSeries {
-    graphs: Gauge,
-    configs: Gauge,
-    tau: Gauge,
-    ordered_pairs: Gauge,
-    regret: Gauge,
-    time: Gauge,
-    time_error: Gauge,
+series! {
+    /// Metrics of the graphs on one target, as a version ranks them.
+    struct RankingSeries {
+        /// Graphs with at least three measured configurations that were replayed through the version in this role
+        graphs: Gauge = "hlorank_quality_graphs",
+        /// Distinct measured configurations of these graphs, at most 1,000 of each
+        configs: Gauge = "hlorank_quality_configs",
+        /// Kendall's tau of scores and measured run times, -1 to 1, mean over the graphs; 0 if there are none
+        tau: Gauge = "hlorank_quality_kendall_tau",
+        /// Share of pairs of measured configurations that scores order as run times do, mean over the graphs
+        ordered_pairs: Gauge = "hlorank_quality_ordered_pairs_ratio",
+        /// How much slower the measured configuration with the best score is than the fastest one, 0.1 for 10 %, mean over the graphs
+        regret: Gauge = "hlorank_quality_top_pick_regret_ratio",
+        /// Predicted over measured run time, geometric mean; 0 unless the unit of the model's scores is seconds
+        time: Gauge = "hlorank_quality_predicted_time_ratio",
+        /// The larger over the smaller of predicted and measured run time, geometric mean; 0 unless the unit of the model's scores is seconds
+        time_error: Gauge = "hlorank_quality_time_error_ratio",
+    }
 }
 
 /// Maximum number of targets with series of their own.
@@ -73,13 +82,13 @@ const NONE: &str = "none";
 impl StoreSeries {
     pub(super) fn new(recorder: &Recorder) -> Self {
         let reported = |result| {
-            recorder.counter(
+            recorder.series(
                 "hlorank_measurements_reported_total",
                 "Measurements of successful reports: accepted, or known because they were reported before",
                 &[("result", result)],
             )
         };
-        let gauge = |name, help| recorder.gauge(name, help, &[]);
+        let gauge = |name, help| recorder.series(name, help, &[]);
         Self {
             measurements: gauge(
                 "hlorank_measurements",
@@ -90,7 +99,7 @@ impl StoreSeries {
                 "Decisions in the store, superseded ones too; 0 without --measurements",
             ),
             answers: ["decided", "claimed", "held", "undecided"].map(|outcome| {
-                recorder.counter(
+                recorder.series(
                     "hlorank_decisions_answered_total",
                     "Answers of Decide: the key is decided, or the call claimed it, or another worker tunes it, or nobody does",
                     &[("outcome", outcome)],
@@ -106,12 +115,12 @@ impl StoreSeries {
             ),
             accepted: reported("accepted"),
             known: reported("known"),
-            deleted: recorder.counter(
+            deleted: recorder.series(
                 "hlorank_measurements_deleted_total",
                 "Measurements that were deleted by calls, or because they expired",
                 &[],
             ),
-            failures: recorder.counter(
+            failures: recorder.series(
                 "hlorank_measurements_failures_total",
                 "Reads and writes of the store that failed. A call to rank goes on without stored measurements",
                 &[],
@@ -124,9 +133,9 @@ impl QualitySeries {
     pub(super) fn new(recorder: &Arc<Recorder>) -> Self {
         // A metric without a series is not exported, so one with placeholders shows that the metric
         // exists.
-        RankingSeries::new(recorder, [NONE; 3]).set(&QualitySummary::default());
+        RankingSeries::of_version(recorder, [NONE; 3]).set(&QualitySummary::default());
         let replays = |result| {
-            recorder.counter(
+            recorder.series(
                 "hlorank_quality_replays_total",
                 "Replays of the measurements of one graph through one version",
                 &[("result", result)],
@@ -135,7 +144,7 @@ impl QualitySeries {
         Self {
             replayed: replays("replayed"),
             failed: replays("failed"),
-            replay_seconds: recorder.histogram(
+            replay_seconds: recorder.series(
                 "hlorank_quality_replay_duration_seconds",
                 "Time of replays, each of one graph through one version, with the time that they wait for other work",
                 &[],
@@ -179,7 +188,7 @@ impl QualitySeries {
         }
         for (of, summary) in current {
             let ((model, role), target) = &of;
-            let new = RankingSeries::new(&self.recorder, [model, role, target]);
+            let new = RankingSeries::of_version(&self.recorder, [model, role, target]);
             versions.series.entry(of).or_insert(new).set(&summary);
         }
     }
@@ -203,39 +212,9 @@ impl PublishedSeries {
 
 impl RankingSeries {
     /// A version is named by its role, so that a new one continues the series of the one before.
-    fn new(recorder: &Recorder, [model, role, target]: [&str; 3]) -> Self {
+    fn of_version(recorder: &Recorder, [model, role, target]: [&str; 3]) -> Self {
         let labels = [("model", model), ("role", role), ("target", target)];
-        let gauge = |name, help| recorder.gauge(name, help, &labels);
-        Self {
-            graphs: gauge(
-                "hlorank_quality_graphs",
-                "Graphs with at least three measured configurations that were replayed through the version in this role",
-            ),
-            configs: gauge(
-                "hlorank_quality_configs",
-                "Distinct measured configurations of these graphs, at most 1,000 of each",
-            ),
-            tau: gauge(
-                "hlorank_quality_kendall_tau",
-                "Kendall's tau of scores and measured run times, -1 to 1, mean over the graphs; 0 if there are none",
-            ),
-            ordered_pairs: gauge(
-                "hlorank_quality_ordered_pairs_ratio",
-                "Share of pairs of measured configurations that scores order as run times do, mean over the graphs",
-            ),
-            regret: gauge(
-                "hlorank_quality_top_pick_regret_ratio",
-                "How much slower the measured configuration with the best score is than the fastest one, 0.1 for 10 %, mean over the graphs",
-            ),
-            time: gauge(
-                "hlorank_quality_predicted_time_ratio",
-                "Predicted over measured run time, geometric mean; 0 unless the unit of the model's scores is seconds",
-            ),
-            time_error: gauge(
-                "hlorank_quality_time_error_ratio",
-                "The larger over the smaller of predicted and measured run time, geometric mean; 0 unless the unit of the model's scores is seconds",
-            ),
-        }
+        Self::new(recorder, &labels)
     }
 
     fn set(&self, summary: &QualitySummary) {

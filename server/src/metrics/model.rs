@@ -55,7 +55,7 @@ impl ModelSeries {
         let selecting = METHODS.iter().filter(|method| method.selects_model);
         let calls =
             selecting.map(|method| (method.name, CallSeries::new(recorder, method.name, model)));
-        let counter = |name, help| recorder.counter(name, help, &[("model", model)]);
+        let counter = |name, help| recorder.series(name, help, &[("model", model)]);
         Self {
             calls: calls.collect(),
             configs: counter("hlorank_configs_total", "Scored configurations"),
@@ -105,20 +105,20 @@ impl ModelSeries {
 impl VersionSeries {
     fn new(recorder: &Recorder, model: &str) -> Self {
         let state = |state: ModelState| {
-            recorder.gauge(
+            recorder.series(
                 "hlorank_model_versions",
                 "Versions of a model by life-cycle state",
                 &[("model", model), ("state", state.name())],
             )
         };
         let loads = |result| {
-            recorder.counter(
+            recorder.series(
                 "hlorank_model_loads_total",
                 "Attempts to load a version: loaded, or rejected by a check",
                 &[("model", model), ("result", result)],
             )
         };
-        let gauge = |name, help| recorder.gauge(name, help, &[("model", model)]);
+        let gauge = |name, help| recorder.series(name, help, &[("model", model)]);
         Self {
             states: ModelState::ALL.map(state),
             stable: gauge(
@@ -148,7 +148,7 @@ impl VersionSeries {
 impl LoadingSeries {
     pub(super) fn new(recorder: &Recorder) -> Self {
         let rejections = REJECTION_REASONS.map(|reason| {
-            let counter = recorder.counter(
+            let counter = recorder.series(
                 "hlorank_model_rejections_total",
                 "Rejected versions, by the first check that failed",
                 &[("reason", reason)],
@@ -157,12 +157,12 @@ impl LoadingSeries {
         });
         Self {
             rejections: rejections.into(),
-            load_seconds: recorder.histogram(
+            load_seconds: recorder.series(
                 "hlorank_model_load_duration_seconds",
                 "Time to read, check and warm up a version, including rejected versions",
                 &[],
             ),
-            swap_seconds: recorder.histogram(
+            swap_seconds: recorder.series(
                 "hlorank_model_swap_duration_seconds",
                 "Time to publish a change of the serving versions to requests",
                 &[],

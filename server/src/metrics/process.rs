@@ -6,55 +6,32 @@ use rustix::{
     process::{Resource, getrlimit},
 };
 
-use super::recorder::{Recorder, set};
+use super::recorder::{Recorder, series, set};
 
-/// [The standard metrics of a process](https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics), as Linux
-/// shows them in `/proc`. They stay zero elsewhere.
-pub(super) struct ProcessSeries {
-    cpu_seconds: Counter,
-    threads: Gauge,
-    start_time: Gauge,
-    virtual_memory: Gauge,
-    max_virtual_memory: Gauge,
-    resident_memory: Gauge,
-    open_files: Gauge,
-    max_open_files: Gauge,
+series! {
+    /// [The standard metrics of a process](https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics), as Linux
+    /// shows them in `/proc`. They stay zero elsewhere.
+    pub(super) struct ProcessSeries {
+        /// Total user and system CPU time spent in seconds.
+        cpu_seconds: Counter = "process_cpu_seconds_total",
+        /// Number of OS threads in the process.
+        threads: Gauge = "process_threads",
+        /// Start time of the process since unix epoch in seconds.
+        start_time: Gauge = "process_start_time_seconds",
+        /// Virtual memory size in bytes.
+        virtual_memory: Gauge = "process_virtual_memory_bytes",
+        /// Maximum amount of virtual memory available in bytes.
+        max_virtual_memory: Gauge = "process_virtual_memory_max_bytes",
+        /// Resident memory size in bytes.
+        resident_memory: Gauge = "process_resident_memory_bytes",
+        /// Number of open file descriptors.
+        open_files: Gauge = "process_open_fds",
+        /// Maximum number of open file descriptors.
+        max_open_files: Gauge = "process_max_fds",
+    }
 }
 
 impl ProcessSeries {
-    pub(super) fn new(recorder: &Recorder) -> Self {
-        let gauge = |name, help| recorder.gauge(name, help, &[]);
-        Self {
-            cpu_seconds: recorder.counter(
-                "process_cpu_seconds_total",
-                "Total user and system CPU time spent in seconds.",
-                &[],
-            ),
-            threads: gauge("process_threads", "Number of OS threads in the process."),
-            start_time: gauge(
-                "process_start_time_seconds",
-                "Start time of the process since unix epoch in seconds.",
-            ),
-            virtual_memory: gauge(
-                "process_virtual_memory_bytes",
-                "Virtual memory size in bytes.",
-            ),
-            max_virtual_memory: gauge(
-                "process_virtual_memory_max_bytes",
-                "Maximum amount of virtual memory available in bytes.",
-            ),
-            resident_memory: gauge(
-                "process_resident_memory_bytes",
-                "Resident memory size in bytes.",
-            ),
-            open_files: gauge("process_open_fds", "Number of open file descriptors."),
-            max_open_files: gauge(
-                "process_max_fds",
-                "Maximum number of open file descriptors.",
-            ),
-        }
-    }
-
     /// Reads the current values. A value that cannot be read stays as it was.
     pub(super) fn update(&self) {
         if let Some(stat) = ProcessStat::read() {

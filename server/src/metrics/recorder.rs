@@ -1,5 +1,5 @@
 use hlorank_graph::escaped;
-use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder as _};
+use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder as _};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
 /// Holds every series, and renders them in Prometheus' text format.
@@ -12,7 +12,7 @@ pub(super) struct Recorder {
 }
 
 /// The name and the value of each label.
-type Labels<'a> = &'a [(&'static str, &'a str)];
+pub(super) type Labels<'a> = &'a [(&'static str, &'a str)];
 
 const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, None);
 
@@ -34,42 +34,19 @@ impl Recorder {
         }
     }
 
-    // The help text is registered with every series, because the recorder of the exporter knows nothing of metrics.
-
-    pub(super) fn counter(
+    /// Returns a new series. The help text is registered with every series, because the recorder of the exporter knows nothing of metrics.
+    pub(super) fn series<S: Series>(
         &self,
         name: &'static str,
         help: &'static str,
         labels: Labels<'_>,
-    ) -> Counter {
-        let named = KeyName::from_const_str(name);
-        self.prometheus.describe_counter(named, None, help.into());
-        self.prometheus
-            .register_counter(&key(name, labels), &METADATA)
-    }
-
-    pub(super) fn gauge(
-        &self,
-        name: &'static str,
-        help: &'static str,
-        labels: Labels<'_>,
-    ) -> Gauge {
-        let named = KeyName::from_const_str(name);
-        self.prometheus.describe_gauge(named, None, help.into());
-        self.prometheus
-            .register_gauge(&key(name, labels), &METADATA)
-    }
-
-    pub(super) fn histogram(
-        &self,
-        name: &'static str,
-        help: &'static str,
-        labels: Labels<'_>,
-    ) -> Histogram {
-        let named = KeyName::from_const_str(name);
-        self.prometheus.describe_histogram(named, None, help.into());
-        self.prometheus
-            .register_histogram(&key(name, labels), &METADATA)
+    ) -> S {
+        let labels = labels
+            .iter()
+            // A target is named by clients.
+            .map(|&(label, value)| Label::new(label, escaped(value).into_owned()));
+        let key = Key::from_parts(name, labels.collect::<Vec<_>>());
+        S::register(&self.prometheus, &key, help.trim_start())
     }
 
     pub(super) fn render(&self) -> String {
@@ -82,13 +59,53 @@ impl Recorder {
     }
 }
 
-fn key(name: &'static str, labels: Labels<'_>) -> Key {
-    let labels = labels
-        .iter()
-        // A target is named by clients.
-        .map(|&(label, value)| Label::new(label, escaped(value).into_owned()));
-    Key::from_parts(name, labels.collect::<Vec<_>>())
+/// A kind of series.
+pub(super) trait Series {
+    /// Describes a metric, and returns its series with these labels.
+    fn register(recorder: &PrometheusRecorder, key: &Key, help: &'static str) -> Self;
 }
+
+macro_rules! kinds {
+    ($($kind:ident: $describe:ident, $register:ident;)*) => {
+        $(impl Series for $kind {
+            fn register(recorder: &PrometheusRecorder, key: &Key, help: &'static str) -> Self {
+                recorder.$describe(key.name_shared(), None, help.into());
+                recorder.$register(key, &METADATA)
+            }
+        })*
+    };
+}
+
+kinds! {
+    Counter: describe_counter, register_counter;
+    Gauge: describe_gauge, register_gauge;
+    Histogram: describe_histogram, register_histogram;
+}
+
+/// Declares a struct of series with the same labels. The doc of a series is its help text.
+macro_rules! series {
+    (
+        $(#[$doc:meta])*
+        $visible:vis struct $name:ident {
+            $($(#[doc = $help:literal])+ $field_visible:vis $field:ident: $kind:ident = $metric:literal,)*
+        }
+    ) => {
+        $(#[$doc])*
+        $visible struct $name {
+            $($(#[doc = $help])+ $field_visible $field: $kind,)*
+        }
+
+        impl $name {
+            pub(super) fn new(recorder: &Recorder, labels: $crate::metrics::recorder::Labels<'_>) -> Self {
+                Self {
+                    $($field: recorder.series($metric, concat!($($help),+), labels),)*
+                }
+            }
+        }
+    };
+}
+
+pub(super) use series;
 
 /// Sets a gauge to a count.
 #[expect(

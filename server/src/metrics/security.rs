@@ -51,7 +51,7 @@ impl SecuritySeries {
             calls: Arc::new(ConnectionSeries::new(recorder, "calls")),
             admin: Arc::new(ConnectionSeries::new(recorder, "admin")),
             metrics: Arc::new(ConnectionSeries::new(recorder, "metrics")),
-            certificate_expiry: recorder.gauge(
+            certificate_expiry: recorder.series(
                 "hlorank_tls_certificate_expiry_timestamp_seconds",
                 "Expiry time of the certificate in use, in seconds since the Unix epoch; 0 without TLS",
                 &[],
@@ -65,14 +65,14 @@ impl SecuritySeries {
 impl ConnectionSeries {
     fn new(recorder: &Recorder, listener: &str) -> Self {
         let result = |result| {
-            recorder.counter(
+            recorder.series(
                 "hlorank_connections_total",
                 "Connections by result: accepted, rejected at the connection limit, closed because the TLS handshake failed or timed out, or evicted for a new connection at the limit",
                 &[("listener", listener), ("result", result)],
             )
         };
         Self {
-            open: recorder.gauge(
+            open: recorder.series(
                 "hlorank_open_connections",
                 "Connections that are open or in their TLS handshake",
                 &[("listener", listener)],
@@ -89,7 +89,7 @@ impl ConnectionSeries {
 impl ReloadSeries {
     fn new(recorder: &Recorder, credential: &str) -> Self {
         let reloads = |result| {
-            recorder.counter(
+            recorder.series(
                 "hlorank_credential_reloads_total",
                 "Reloads of changed certificate or token files: loaded, or refused, which keeps the previous ones in use",
                 &[("credential", credential), ("result", result)],

@@ -1,5 +1,6 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use metrics::Gauge;
 use parking_lot::RwLock;
 
 use super::{
@@ -49,7 +50,7 @@ impl Metrics {
     pub fn new(reasons: &[&'static str]) -> Self {
         let recorder = Arc::new(Recorder::new());
         let digest = hlorank_graph::FeatureSet::TPUGRAPHS.digest().to_string();
-        let build = recorder.gauge(
+        let build: Gauge = recorder.series(
             "hlorank_build_info",
             "Always 1; the labels are the version of the server and the digest of the features that it computes",
             &[
@@ -63,14 +64,14 @@ impl Metrics {
             stages: StageSeries::new(&recorder),
             other_caches: CacheSizes::new(&recorder),
             graph_cache: GraphCacheSeries::new(&recorder),
-            embedding_cache: CacheSeries::of_embeddings(&recorder),
-            load: LoadSeries::new(&recorder),
+            embedding_cache: CacheSeries::new(&recorder, "embeddings"),
+            load: LoadSeries::new(&recorder, &[]),
             loading: LoadingSeries::new(&recorder),
             security: SecuritySeries::new(&recorder),
             store: Arc::new(StoreSeries::new(&recorder)),
             quality: QualitySeries::new(&recorder),
             models: RwLock::default(),
-            process: ProcessSeries::new(&recorder),
+            process: ProcessSeries::new(&recorder, &[]),
             recorder,
         }
     }

@@ -1,30 +1,32 @@
 use metrics::{Counter, Gauge, Histogram};
 
-use super::recorder::{Recorder, set};
+use super::recorder::{Recorder, series, set};
 use crate::outcome::Timings;
 
-/// Metrics of the work that is in flight and queued.
-pub struct LoadSeries {
-    /// Requests in flight.
-    pub requests: Gauge,
-    /// Maximum number of requests in flight.
-    pub max_requests: Gauge,
-    /// Tasks queued in the compute pool.
-    pub queued_tasks: Gauge,
-    /// Threads of the compute pool.
-    pub threads: Gauge,
-    /// Panics of the compute pool's threads.
-    pub worker_panics: Counter,
-    /// Rows queued or being evaluated, over all calls.
-    pub waiting_rows: Gauge,
-    /// Queued work over all calls, in padded nodes.
-    pub queued_nodes: Gauge,
-    /// Maximum amount of queued work, in padded nodes.
-    pub max_queued_nodes: Gauge,
-    /// Bytes held by all calls.
-    pub call_bytes: Gauge,
-    /// Maximum number of bytes held by all calls.
-    pub max_call_bytes: Gauge,
+series! {
+    /// Metrics of the work that is in flight and queued.
+    pub struct LoadSeries {
+        /// Requests in flight; a stream is one request until it ends
+        pub requests: Gauge = "hlorank_requests_in_progress",
+        /// Maximum number of requests in flight
+        pub max_requests: Gauge = "hlorank_max_requests",
+        /// Tasks queued for a compute thread
+        pub queued_tasks: Gauge = "hlorank_compute_queue_tasks",
+        /// Number of compute threads
+        pub threads: Gauge = "hlorank_compute_threads",
+        /// Panics of compute threads. The thread is replaced; its task fails or is retried in parts
+        pub worker_panics: Counter = "hlorank_worker_panics_total",
+        /// Distinct rows that are queued or being evaluated
+        pub waiting_rows: Gauge = "hlorank_waiting_rows",
+        /// Queued work of calls in flight: rows still to be evaluated, times the padded nodes of each
+        pub queued_nodes: Gauge = "hlorank_queued_nodes",
+        /// Maximum amount of queued work, in padded nodes
+        pub max_queued_nodes: Gauge = "hlorank_max_queued_nodes",
+        /// Bytes held by calls in flight: messages, embeddings, and answers until they are sent
+        pub call_bytes: Gauge = "hlorank_call_bytes",
+        /// Maximum number of bytes held by calls in flight
+        pub max_call_bytes: Gauge = "hlorank_max_call_bytes",
+    }
 }
 
 /// Time that calls spend in each stage.
@@ -91,53 +93,10 @@ pub struct GraphCacheSeries {
     pub by_source: CacheSeries,
 }
 
-impl LoadSeries {
-    pub(super) fn new(recorder: &Recorder) -> Self {
-        let gauge = |name, help| recorder.gauge(name, help, &[]);
-        Self {
-            requests: gauge(
-                "hlorank_requests_in_progress",
-                "Requests in flight; a stream is one request until it ends",
-            ),
-            max_requests: gauge("hlorank_max_requests", "Maximum number of requests in flight"),
-            queued_tasks: gauge(
-                "hlorank_compute_queue_tasks",
-                "Tasks queued for a compute thread",
-            ),
-            threads: gauge("hlorank_compute_threads", "Number of compute threads"),
-            worker_panics: recorder.counter(
-                "hlorank_worker_panics_total",
-                "Panics of compute threads. The thread is replaced; its task fails or is retried in parts",
-                &[],
-            ),
-            waiting_rows: gauge(
-                "hlorank_waiting_rows",
-                "Distinct rows that are queued or being evaluated",
-            ),
-            queued_nodes: gauge(
-                "hlorank_queued_nodes",
-                "Queued work of calls in flight: rows still to be evaluated, times the padded nodes of each",
-            ),
-            max_queued_nodes: gauge(
-                "hlorank_max_queued_nodes",
-                "Maximum amount of queued work, in padded nodes",
-            ),
-            call_bytes: gauge(
-                "hlorank_call_bytes",
-                "Bytes held by calls in flight: messages, embeddings, and answers until they are sent",
-            ),
-            max_call_bytes: gauge(
-                "hlorank_max_call_bytes",
-                "Maximum number of bytes held by calls in flight",
-            ),
-        }
-    }
-}
-
 impl StageSeries {
     pub(super) fn new(recorder: &Recorder) -> Self {
         let stage = |name| {
-            recorder.histogram(
+            recorder.series(
                 "hlorank_stage_duration_seconds",
                 "Time per stage: queue, parse, encode, head and total of every scored batch, rank of every ranking, and featurize \
                  of every graph that was read",
@@ -172,72 +131,54 @@ impl CacheSeries {
         counter.increment(1);
     }
 
-    /// Returns the metrics of the embedding cache.
-    pub(super) fn of_embeddings(recorder: &Recorder) -> Self {
+    /// Returns the metrics of a cache whose lookups are counted.
+    pub(super) fn new(recorder: &Recorder, cache: &str) -> Self {
         let requests = |result| {
-            recorder.counter(
-                "hlorank_embedding_cache_requests_total",
-                "Lookups of distinct rows. A missing row is evaluated, unless another call is evaluating it already",
-                &[("result", result)],
+            recorder.series(
+                "hlorank_cache_requests_total",
+                "Lookups. A miss of `embeddings`, one for each distinct row, is evaluated, unless another call is evaluating it already. \
+                 A miss of `graphs_by_source` reads the graph; a call that waits while another call reads it is a hit",
+                &[("cache", cache), ("result", result)],
             )
         };
-        let gauge = |name, help| recorder.gauge(name, help, &[]);
+        let CacheSize { bytes, max_bytes } = CacheSize::new(recorder, cache);
         Self {
             hits: requests("hit"),
             misses: requests("miss"),
-            evictions: recorder.counter(
-                "hlorank_embedding_cache_evictions_total",
-                "Embeddings that were evicted, or did not fit in the cache",
-                &[],
+            evictions: recorder.series(
+                "hlorank_cache_evictions_total",
+                "Entries that were evicted, or did not fit in the cache",
+                &[("cache", cache)],
             ),
-            bytes: gauge(
-                "hlorank_embedding_cache_bytes",
-                "Size of the embedding cache in bytes, including keys",
-            ),
-            max_bytes: gauge(
-                "hlorank_embedding_cache_max_bytes",
-                "Maximum size of the embedding cache in bytes",
-            ),
-            entries: gauge("hlorank_embedding_cache_entries", "Embeddings in the cache"),
-        }
-    }
-
-    /// Returns the metrics of one index of the graph cache.
-    fn of_graphs(recorder: &Recorder, index: &str) -> Self {
-        let requests = |result| {
-            recorder.counter(
-                "hlorank_graph_cache_requests_total",
-                "Lookups of graphs, by hash or by the source that was sent. A miss of a source reads the graph; a call that waits \
-                 while another call reads it is a hit",
-                &[("index", index), ("result", result)],
-            )
-        };
-        let gauge = |name, help| recorder.gauge(name, help, &[("index", index)]);
-        Self {
-            hits: requests("hit"),
-            misses: requests("miss"),
-            evictions: recorder.counter(
-                "hlorank_graph_cache_evictions_total",
-                "Entries evicted from the graph cache",
-                &[("index", index)],
-            ),
-            bytes: gauge(
-                "hlorank_graph_cache_bytes",
-                "Size of the graph cache in bytes. A graph in both indexes is held once and counted in both",
-            ),
-            max_bytes: gauge(
-                "hlorank_graph_cache_max_bytes",
-                "Maximum size of the graph cache in bytes",
-            ),
-            entries: gauge(
-                "hlorank_graph_cache_entries",
-                "Entries in the graph cache: graphs by hash, and sources that clients sent",
+            bytes,
+            max_bytes,
+            entries: recorder.series(
+                "hlorank_cache_entries",
+                "Entries in the cache",
+                &[("cache", cache)],
             ),
         }
     }
 }
 
 impl CacheSize {
+    fn new(recorder: &Recorder, cache: &str) -> Self {
+        let gauge = |name, help| recorder.series(name, help, &[("cache", cache)]);
+        Self {
+            bytes: gauge(
+                "hlorank_cache_bytes",
+                "Size of the cache in bytes, including keys: graphs by hash and by the source that was sent (a graph that both have is \
+                 held once and counted in both), embeddings, the kernels of programs before fusion, what models computed of segments \
+                 alone, what was learned from the measurements of a graph and from those of other targets, models of instances, \
+                 batches that calls name by digest, and leases",
+            ),
+            max_bytes: gauge(
+                "hlorank_cache_max_bytes",
+                "Maximum size of the cache in bytes",
+            ),
+        }
+    }
+
     /// Sets the size and the limit.
     pub fn set(&self, bytes: u64, max_bytes: u64) {
         set(&self.bytes, bytes);
@@ -247,22 +188,7 @@ impl CacheSize {
 
 impl CacheSizes {
     pub(super) fn new(recorder: &Recorder) -> Self {
-        let size = |cache| {
-            CacheSize {
-            bytes: recorder.gauge(
-                "hlorank_other_cache_bytes",
-                "Sizes of the other caches in bytes: of the kernels of programs before fusion, of what models \
-                 computed of segments alone, of what was learned from the measurements of a graph and from those \
-                 of other targets, of batches that calls name by digest, and of leases",
-                &[("cache", cache)],
-            ),
-            max_bytes: recorder.gauge(
-                "hlorank_other_cache_max_bytes",
-                "Maximum sizes of the other caches in bytes",
-                &[("cache", cache)],
-            ),
-        }
-        };
+        let size = |cache| CacheSize::new(recorder, cache);
         Self {
             kernels: size("kernels"),
             segments: size("segments"),
@@ -278,8 +204,8 @@ impl CacheSizes {
 impl GraphCacheSeries {
     pub(super) fn new(recorder: &Recorder) -> Self {
         Self {
-            by_hash: CacheSeries::of_graphs(recorder, "hash"),
-            by_source: CacheSeries::of_graphs(recorder, "source"),
+            by_hash: CacheSeries::new(recorder, "graphs_by_hash"),
+            by_source: CacheSeries::new(recorder, "graphs_by_source"),
         }
     }
 }

@@ -55,12 +55,16 @@ impl Attacked {
     )]
     pub(crate) async fn cached_bytes(&self) -> usize {
         let scrape = self.scrape().await;
-        let graphs = ["hash", "source"]
-            .map(|index| scrape.value("hlorank_graph_cache_bytes", &[("index", index)]));
-        let embeddings = scrape.value("hlorank_embedding_cache_bytes", &[]);
-        let others = ["kernels", "segments", "learned", "other_targets"]
-            .map(|cache| scrape.value("hlorank_other_cache_bytes", &[("cache", cache)]));
-        (graphs[0].max(graphs[1]) + embeddings + others.iter().sum::<f64>()) as usize
+        let bytes = |cache| scrape.value("hlorank_cache_bytes", &[("cache", cache)]);
+        let graphs = bytes("graphs_by_hash").max(bytes("graphs_by_source"));
+        let others = [
+            "embeddings",
+            "kernels",
+            "segments",
+            "learned",
+            "other_targets",
+        ];
+        (graphs + others.map(bytes).iter().sum::<f64>()) as usize
     }
 
     /// Resident bytes that the documented limits allow: what the server has now, its caches, and with calls also those; and a third
@@ -74,9 +78,7 @@ impl Attacked {
         let scrape = self.scrape().await;
         let limit = |name| scrape.sum(name, &[]) as usize;
         let calls = limit("hlorank_max_call_bytes");
-        let caches = limit("hlorank_graph_cache_max_bytes")
-            + limit("hlorank_embedding_cache_max_bytes")
-            + limit("hlorank_other_cache_max_bytes");
+        let caches = limit("hlorank_cache_max_bytes");
         let resident = self.server.resident_bytes();
         [caches, caches + calls].map(|bytes| resident + with_fragments(bytes))
     }

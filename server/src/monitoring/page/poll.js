@@ -30,7 +30,7 @@ function draw(now, ready) {
   drawModels(now, old, elapsed);
   drawMethods(now);
   drawStages(now);
-  drawSharing(now, old, gauge);
+  drawSharing(now, old);
   drawQueue(gauge);
   drawRefusals(now);
 }

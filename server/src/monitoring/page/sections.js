@@ -98,7 +98,7 @@ function drawStages(now) {
   show("stages", table(["stage", "", "share", "50 %", "99 %"], rows));
 }
 
-function drawSharing(now, old, gauge) {
+function drawSharing(now, old) {
   const lately = grown(now.rows, old.rows), isLate = samples.length > 1 && lately.all > 0;
   const rows = isLate ? lately : now.rows;
   const pick = (name) => isLate ? grown(now[name], old[name]) : now[name];
@@ -109,12 +109,13 @@ function drawSharing(now, old, gauge) {
     element("span", {}, element("i", { color }), `${name} ${percent(part, rows.all)}`)));
   const cache = (name, hits, used, most) => meter(name, `${percent(hits.hit || 0, total(hits))} found · ${bytes(used)} of ${bytes(most)}`,
     [["blue", most > 0 ? used / most : 0]]);
-  const max = (name) => Math.max(0, ...(now.metrics.get(name) || []).map(({ value }) => value));
+  // A graph that both indexes have is held once.
+  const max = (name, cache) => Math.max(0, ...(now.metrics.get(name) || []).filter(({ labels }) => labels.cache.startsWith(cache)).map(({ value }) => value));
   show("sharing",
     meter("Rows", rows.evaluated > 0 ? `${number(rows.all)}, one evaluated for ${number(rows.all / rows.evaluated)}` : number(rows.all),
       parts.map(([color, part]) => [color, of(part)])), key,
-    cache("Embedding cache", pick("embeddings"), gauge("hlorank_embedding_cache_bytes"), gauge("hlorank_embedding_cache_max_bytes")),
-    cache("Graph cache", pick("graphs"), max("hlorank_graph_cache_bytes"), max("hlorank_graph_cache_max_bytes")));
+    cache("Embedding cache", pick("embeddings"), max("hlorank_cache_bytes", "embeddings"), max("hlorank_cache_max_bytes", "embeddings")),
+    cache("Graph cache", pick("graphs"), max("hlorank_cache_bytes", "graphs_"), max("hlorank_cache_max_bytes", "graphs_")));
 }
 
 function drawQueue(gauge) {

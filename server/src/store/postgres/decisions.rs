@@ -6,7 +6,7 @@ use tokio_postgres::{Client, IsolationLevel, Row, Transaction, types::ToSql};
 use super::{
     PostgresStore,
     link::{LinkError, SNAPSHOT, Totals, within},
-    read::number,
+    read::{number, unreadable},
 };
 use crate::store::{
     DecisionFilter, DecisionLookup, DecisionPage, DecisionProposal, DecisionView, StoreError,
@@ -136,7 +136,7 @@ async fn look_up(
     let mut decisions = Vec::new();
     let mut bytes = 0;
     for made in found {
-        let row = transaction.query_one(RECORD, &[&signed(made)]).await?;
+        let row = transaction.query_one(RECORD, &[&number(made)]).await?;
         let Some(decision) = decision_of(&row) else {
             return Ok(Err(unreadable()));
         };
@@ -167,7 +167,7 @@ async fn list(
     let transaction = begin_read(client).await?;
     let snapshot = transaction.query_one(SNAPSHOT, &[]).await?;
     let values: [&(dyn ToSql + Sync); 8] = [
-        &signed(chosen.after),
+        &number(chosen.after),
         &subject.namespace,
         &chosen.client.name().as_bytes(),
         &subject.key,
@@ -230,8 +230,8 @@ async fn decide(
         &decision.audience.as_bytes(),
         &decision.subject.key,
         &decision.subject.target.as_bytes(),
-        &signed(decision.generation),
-        &signed(decision.snapshot),
+        &number(decision.generation),
+        &number(decision.snapshot),
         &decision.encode_to_vec(),
     ];
     transaction.execute(INSERT, &values).await?;
@@ -246,13 +246,4 @@ fn snapshot_of(row: &Row) -> u64 {
 
 fn decision_of(row: &Row) -> Option<StoredDecision> {
     StoredDecision::decode(row.get::<_, &[u8]>("record")).ok()
-}
-
-/// A number as the database takes it.
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn unreadable() -> StoreError {
-    StoreError::Failed("a decision of the database is unreadable".to_owned())
 }

@@ -224,7 +224,7 @@ fn measurement(row: &Row) -> Option<(Subject, Measurement)> {
     Measurement::read(row.get("key"), row.get("record"))
 }
 
-fn unreadable() -> StoreError {
+pub(super) fn unreadable() -> StoreError {
     StoreError::Failed("a record of the database is unreadable".to_owned())
 }
 
@@ -234,6 +234,6 @@ pub(super) fn name_of(reporter: &Reporter) -> &[u8] {
 }
 
 /// A number as the database takes it.
-pub(super) fn number(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
+pub(super) fn number(count: impl TryInto<i64>) -> i64 {
+    count.try_into().unwrap_or(i64::MAX)
 }

@@ -140,8 +140,7 @@ async fn insert(
         let key = subject.prefix();
         let kind = graph.kind.record();
         let structure = subject.structure_key(graph.kind.structure);
-        let bytes =
-            i64::try_from(graph.kind.bytes(subject, graph.message.len())).unwrap_or(i64::MAX);
+        let bytes = number(graph.kind.bytes(subject, graph.message.len()));
         let message = &graph.message;
         let values: [&(dyn ToSql + Sync); 6] = [
             &key,
@@ -226,7 +225,7 @@ impl Totals {
         measurements: i64,
         bytes: u64,
     ) -> Result<(), Error> {
-        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let bytes = number(bytes);
         let totals = Self {
             measurements: self.measurements + measurements,
             bytes: self.bytes + bytes,

@@ -69,11 +69,11 @@ async fn a_graph_is_always_asked_about_at_the_same_replica() {
     );
     let mut read = 0.0;
     for replica in &replicas {
-        let misses = [("index", "source"), ("result", "miss")];
+        let misses = [("cache", "graphs_by_source"), ("result", "miss")];
         read += replica
             .scrape()
             .await
-            .value("hlorank_graph_cache_requests_total", &misses);
+            .value("hlorank_cache_requests_total", &misses);
     }
     assert_eq!(read, 40.0, "each graph was read once, by one of them");
 }

@@ -71,7 +71,7 @@ async fn a_stream_that_has_begun_expires_with_a_reason_and_its_work_stops() {
     let rows = server
         .scrape()
         .await
-        .value("hlorank_embedding_cache_entries", &[]);
+        .value("hlorank_cache_entries", &[("cache", "embeddings")]);
     assert!(
         0.0 < rows && rows < MANY_TILES as f64,
         "{rows} of {MANY_TILES} rows were evaluated"

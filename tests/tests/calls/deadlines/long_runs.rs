@@ -129,13 +129,16 @@ async fn what_expires_while_it_waits_is_not_begun() {
     // This call is queued behind the work that waited.
     fixture.small_call().await;
     let after = fixture.server.scrape().await;
-    let since = |name, label| after.sum(name, &[label]) - before.sum(name, &[label]);
+    let since = |name, labels| after.sum(name, labels) - before.sum(name, labels);
     assert_eq!(
-        since("hlorank_embedding_cache_requests_total", ("result", "miss")),
+        since(
+            "hlorank_cache_requests_total",
+            &[("cache", "embeddings"), ("result", "miss")]
+        ),
         4.0
     );
     assert_eq!(
-        since("hlorank_graph_cache_entries", ("index", "source")),
+        since("hlorank_cache_entries", &[("cache", "graphs_by_source")]),
         0.0
     );
 }

@@ -2,23 +2,14 @@
 
 use hlorank_tests::prelude::*;
 
-fn graph_requests(scrape: &Scrape, index: &str) -> [f64; 2] {
+fn requests(scrape: &Scrape, cache: &str) -> [f64; 2] {
     let value = |result| {
         scrape.value(
-            "hlorank_graph_cache_requests_total",
-            &[("index", index), ("result", result)],
+            "hlorank_cache_requests_total",
+            &[("cache", cache), ("result", result)],
         )
     };
     [value("hit"), value("miss")]
-}
-
-fn embedding_requests(scrape: &Scrape) -> [f64; 2] {
-    ["hit", "miss"].map(|result| {
-        scrape.value(
-            "hlorank_embedding_cache_requests_total",
-            &[("result", result)],
-        )
-    })
 }
 
 #[tokio::test]
@@ -39,20 +30,23 @@ async fn hits_and_misses_are_counted() {
             .unwrap();
     }
     let scrape = server.scrape().await;
-    assert_eq!(graph_requests(&scrape, "source"), [1.0, 1.0]);
-    assert_eq!(graph_requests(&scrape, "hash"), [2.0, 0.0]);
-    assert_eq!(embedding_requests(&scrape), [6.0, 2.0]);
-    assert_eq!(scrape.value("hlorank_embedding_cache_entries", &[]), 2.0);
-    let bytes = scrape.value("hlorank_embedding_cache_bytes", &[]);
+    assert_eq!(requests(&scrape, "graphs_by_source"), [1.0, 1.0]);
+    assert_eq!(requests(&scrape, "graphs_by_hash"), [2.0, 0.0]);
+    assert_eq!(requests(&scrape, "embeddings"), [6.0, 2.0]);
+    assert_eq!(
+        scrape.value("hlorank_cache_entries", &[("cache", "embeddings")]),
+        2.0
+    );
+    let bytes = scrape.value("hlorank_cache_bytes", &[("cache", "embeddings")]);
     assert!(
-        0.0 < bytes && bytes < scrape.value("hlorank_embedding_cache_max_bytes", &[]),
+        0.0 < bytes && bytes < scrape.value("hlorank_cache_max_bytes", &[("cache", "embeddings")]),
         "{bytes}"
     );
-    for index in [("index", "source"), ("index", "hash")] {
-        assert_eq!(scrape.value("hlorank_graph_cache_entries", &[index]), 1.0);
-        let bytes = scrape.value("hlorank_graph_cache_bytes", &[index]);
+    for cache in [("cache", "graphs_by_source"), ("cache", "graphs_by_hash")] {
+        assert_eq!(scrape.value("hlorank_cache_entries", &[cache]), 1.0);
+        let bytes = scrape.value("hlorank_cache_bytes", &[cache]);
         assert!(
-            0.0 < bytes && bytes < scrape.value("hlorank_graph_cache_max_bytes", &[index]),
+            0.0 < bytes && bytes < scrape.value("hlorank_cache_max_bytes", &[cache]),
             "{bytes}"
         );
     }
@@ -70,10 +64,13 @@ async fn a_graph_that_is_not_there_is_a_miss() {
         client.put_graph(graph).await.unwrap();
     }
     let scrape = small.scrape().await;
-    let entries = scrape.value("hlorank_graph_cache_entries", &[("index", "hash")]);
+    let entries = scrape.value("hlorank_cache_entries", &[("cache", "graphs_by_hash")]);
     assert!(entries < 8.0, "{entries}");
     assert_eq!(
-        scrape.value("hlorank_graph_cache_evictions_total", &[("index", "hash")]),
+        scrape.value(
+            "hlorank_cache_evictions_total",
+            &[("cache", "graphs_by_hash")]
+        ),
         8.0 - entries
     );
     // First by hash, and then whole.
@@ -82,8 +79,8 @@ async fn a_graph_that_is_not_there_is_a_miss() {
         .await
         .unwrap();
     let scrape = small.scrape().await;
-    assert_eq!(graph_requests(&scrape, "hash"), [0.0, 1.0]);
-    assert_eq!(graph_requests(&scrape, "source"), [0.0, 9.0]);
+    assert_eq!(requests(&scrape, "graphs_by_hash"), [0.0, 1.0]);
+    assert_eq!(requests(&scrape, "graphs_by_source"), [0.0, 9.0]);
     assert_eq!(
         scrape.value("hlorank_errors_total", &[("reason", "GRAPH_NOT_CACHED")]),
         1.0
@@ -100,14 +97,14 @@ async fn embeddings_that_give_way_are_counted() {
         .await
         .unwrap();
     let scrape = server.scrape().await;
-    assert_eq!(embedding_requests(&scrape), [0.0, 1000.0]);
-    let entries = scrape.value("hlorank_embedding_cache_entries", &[]);
+    assert_eq!(requests(&scrape, "embeddings"), [0.0, 1000.0]);
+    let entries = scrape.value("hlorank_cache_entries", &[("cache", "embeddings")]);
     assert!(0.0 < entries && entries < 200.0, "{entries}");
     assert_eq!(
-        scrape.value("hlorank_embedding_cache_evictions_total", &[]),
+        scrape.value("hlorank_cache_evictions_total", &[("cache", "embeddings")]),
         1000.0 - entries
     );
-    assert!(scrape.value("hlorank_embedding_cache_bytes", &[]) <= 40_000.0);
+    assert!(scrape.value("hlorank_cache_bytes", &[("cache", "embeddings")]) <= 40_000.0);
     assert_eq!(scrape.value("hlorank_waiting_rows", &[]), 0.0);
     assert_eq!(scrape.value("hlorank_compute_queue_tasks", &[]), 0.0);
 }

@@ -6,15 +6,13 @@ use hlorank_proto::methods::METHODS;
 use hlorank_tests::prelude::*;
 
 /// Metrics that are not zero before traffic, except those of the process and the models.
-const SET_AT_START: [&str; 8] = [
+const SET_AT_START: [&str; 6] = [
     "hlorank_build_info",
+    "hlorank_cache_max_bytes",
     "hlorank_compute_threads",
-    "hlorank_embedding_cache_max_bytes",
-    "hlorank_graph_cache_max_bytes",
     "hlorank_max_call_bytes",
     "hlorank_max_queued_nodes",
     "hlorank_max_requests",
-    "hlorank_other_cache_max_bytes",
 ];
 
 #[tokio::test]

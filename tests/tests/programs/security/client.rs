@@ -252,12 +252,12 @@ async fn every_graph_has_its_replica_over_tls() {
         }
         let mut share = vec![];
         for replica in &replicas {
-            let read = [("index", "source"), ("result", "miss")];
+            let read = [("cache", "graphs_by_source"), ("result", "miss")];
             share.push(
                 replica
                     .scrape()
                     .await
-                    .value("hlorank_graph_cache_requests_total", &read),
+                    .value("hlorank_cache_requests_total", &read),
             );
         }
         shares.push(share);

@@ -13,21 +13,14 @@ const SMALL: [&str; 2] = [
     "--embedding-cache-bytes=200000",
 ];
 
-/// Name of a cache, and its labels.
-type CacheName = (&'static str, &'static [(&'static str, &'static str)]);
+const CACHES: [&str; 3] = ["graphs_by_source", "graphs_by_hash", "embeddings"];
 
-const CACHES: [CacheName; 3] = [
-    ("hlorank_graph_cache", &[("index", "source")]),
-    ("hlorank_graph_cache", &[("index", "hash")]),
-    ("hlorank_embedding_cache", &[]),
-];
-
-fn bytes(scrape: &Scrape, (name, labels): CacheName) -> f64 {
-    scrape.value(&format!("{name}_bytes"), labels)
+fn bytes(scrape: &Scrape, cache: &str) -> f64 {
+    scrape.value("hlorank_cache_bytes", &[("cache", cache)])
 }
 
-fn most_bytes(scrape: &Scrape, (name, labels): CacheName) -> f64 {
-    scrape.value(&format!("{name}_max_bytes"), labels)
+fn most_bytes(scrape: &Scrape, cache: &str) -> f64 {
+    scrape.value("hlorank_cache_max_bytes", &[("cache", cache)])
 }
 
 fn assert_within_bytes(scrape: &Scrape) {

@@ -48,7 +48,7 @@ async fn many_clients_with_one_cold_graph_have_it_read_once() {
     let evaluated = scrape.value("hlorank_rows_evaluated_total", &model);
     assert_eq!(
         evaluated,
-        scrape.value("hlorank_embedding_cache_entries", &[]),
+        scrape.value("hlorank_cache_entries", &[("cache", "embeddings")]),
         "each row was evaluated once"
     );
 }

@@ -73,7 +73,7 @@ pub(crate) async fn rows_evaluated(server: &TestServer) -> f64 {
     server
         .scrape()
         .await
-        .value("hlorank_embedding_cache_entries", &[])
+        .value("hlorank_cache_entries", &[("cache", "embeddings")])
 }
 
 pub(crate) async fn requests(server: &TestServer) -> f64 {

@@ -50,7 +50,8 @@ impl Fixture {
             let before = rows_evaluated(&self.server).await;
             self.server
                 .until_metrics(|scrape| {
-                    scrape.value("hlorank_embedding_cache_entries", &[]) > before + 2.0 * CHUNK_ROWS
+                    scrape.value("hlorank_cache_entries", &[("cache", "embeddings")])
+                        > before + 2.0 * CHUNK_ROWS
                 })
                 .await;
         };
@@ -60,7 +61,7 @@ impl Fixture {
         }
         let is_seen = |scrape: &Scrape| scrape.value("hlorank_requests_in_progress", &[]) == 0.0;
         let seen = self.server.until_metrics(is_seen).await;
-        let at_the_end = seen.value("hlorank_embedding_cache_entries", &[]);
+        let at_the_end = seen.value("hlorank_cache_entries", &[("cache", "embeddings")]);
         self.chunks_since(at_the_end).await
     }
 

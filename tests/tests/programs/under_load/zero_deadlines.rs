@@ -51,7 +51,7 @@ async fn every_deadline_has_a_proper_answer() {
         server
             .scrape()
             .await
-            .value("hlorank_embedding_cache_entries", &[]),
+            .value("hlorank_cache_entries", &[("cache", "embeddings")]),
         0.0
     );
     let expected = bits(&rank(&client, &graph, &grid_configurations(TILES)).await);
@@ -99,7 +99,7 @@ async fn thousands_of_calls_without_time_cost_no_evaluation() {
     server.until_idle().await;
     let scrape = server.scrape().await;
     assert_eq!(
-        scrape.value("hlorank_graph_cache_entries", &[("index", "source")]),
+        scrape.value("hlorank_cache_entries", &[("cache", "graphs_by_source")]),
         1.0,
         "the new graph was not read"
     );
@@ -110,8 +110,8 @@ async fn thousands_of_calls_without_time_cost_no_evaluation() {
     for looked_up in ["hit", "miss"] {
         assert_eq!(
             scrape.value(
-                "hlorank_embedding_cache_requests_total",
-                &[("result", looked_up)]
+                "hlorank_cache_requests_total",
+                &[("cache", "embeddings"), ("result", looked_up)]
             ),
             0.0
         );

@@ -763,7 +763,6 @@ class RankConfigsStarted(_message.Message):
     GRAPH_HASH_FIELD_NUMBER: _builtins.int
     WARNINGS_FIELD_NUMBER: _builtins.int
     TIMINGS_FIELD_NUMBER: _builtins.int
-    ADAPTATION_FIELD_NUMBER: _builtins.int
     UNIT_FIELD_NUMBER: _builtins.int
     graph_hash: _builtins.bytes
     """32 bytes; later calls may send this hash instead of the graph."""
@@ -781,10 +780,6 @@ class RankConfigsStarted(_message.Message):
     def timings(self) -> Global___StageTimings:
         """Wall time per stage until this message."""
 
-    @_builtins.property
-    def adaptation(self) -> _adaptation_pb2.Adaptation:
-        """What the predictions rest on, if `adapt` is set."""
-
     def __init__(
         self,
         *,
@@ -792,12 +787,11 @@ class RankConfigsStarted(_message.Message):
         graph_hash: _builtins.bytes = ...,
         warnings: _abc.Iterable[_graph_pb2.Warning] | None = ...,
         timings: Global___StageTimings | None = ...,
-        adaptation: _adaptation_pb2.Adaptation | None = ...,
         unit: Global___ScoreUnit.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["adaptation", b"adaptation", "model", b"model", "timings", b"timings"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "timings", b"timings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adaptation", b"adaptation", "graph_hash", b"graph_hash", "model", b"model", "timings", b"timings", "unit", b"unit", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["graph_hash", b"graph_hash", "model", b"model", "timings", b"timings", "unit", b"unit", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

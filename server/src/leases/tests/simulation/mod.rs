@@ -38,8 +38,8 @@ use self::{
     calls::{Asking, Done, LeasedThing, Plan, TTL, Thing},
     expectations::{Expectations, Hold},
 };
-use super::{Leases, Renewed, SearchState, claim::ClaimState, search::renewals};
 use crate::{
+    leases::{Leases, Renewed, SearchState, claim::ClaimState, search::renewals},
     metrics::Metrics,
     store::{MeasurementStore, polled},
 };

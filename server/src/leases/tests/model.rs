@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use hlorank_graph::Digest;
 
-use super::search::{BudgetLeft, LeaseWorker, LeasedSearch, Renewed};
+use crate::leases::search::{BudgetLeft, LeaseWorker, LeasedSearch, Renewed};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 enum Phase {
