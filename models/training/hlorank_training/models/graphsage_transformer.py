@@ -240,7 +240,9 @@ _PRESETS = (
     ),
     # Tiles differ by factors, and kernels are small, so that many fit into a step.
     Preset(
-        ModelSettings("tile", dropout=0.3, feature_dropout=0.2, loops=True),
+        ModelSettings(
+            "tile", joined=48, embedding=48, dropout=0.3, feature_dropout=0.2, loops=True
+        ),
         TrainSettings(
             epochs=60,
             minutes=60,

@@ -118,8 +118,9 @@ async fn what_expires_while_it_waits_is_not_begun() {
     let (mut ranking, mut putting) = (fixture.server.patient(), fixture.server.patient());
     let before = fixture.server.scrape().await;
     let run = fixture.begin(Duration::from_mins(1)).await;
+    // So many tiles that a compute thread reads them.
     let (ranked, put) = tokio::join!(
-        ranking.rank_configs(within(ALLOWED, of_tiles(fixture.hash, 50))),
+        ranking.rank_configs(within(ALLOWED, of_tiles(fixture.hash, 600))),
         putting.put_graph(within(ALLOWED, put_kernel(9))),
     );
     assert_refused(&ranked.unwrap_err(), "DEADLINE_EXCEEDED");
