@@ -1,8 +1,8 @@
-//! `hlorank decisions`: shows which configurations everybody uses, and replaces them.
+//! `hlorank decisions`: shows which configurations everybody uses, writes them to a file, and replaces them.
 
 use std::{
     fmt::{self, Display, Formatter},
-    fs,
+    fs, io,
     path::PathBuf,
 };
 
@@ -14,12 +14,13 @@ use hlorank_client::{
         decide_request::Step, decide_response::Outcome,
     },
 };
+use hlorank_graph::escaped;
 use serde::Serialize;
 
 use crate::{
     error::CommandError,
     measurements::age,
-    output::{Format, Table, counted, or_dash, run_time},
+    output::{Format, Table, counted, or_dash, run_time, write_lines},
     replicas::print_each,
     server::Server,
 };
@@ -32,6 +33,8 @@ pub(crate) enum DecisionsCommand {
     Show(Show),
     /// Replace the decision of a key for calls from now on
     Supersede(Supersede),
+    /// Write all decisions as lines of JSON
+    Export(Export),
 }
 
 impl DecisionsCommand {
@@ -40,6 +43,7 @@ impl DecisionsCommand {
             Self::List(list) => list.run(format).await,
             Self::Show(show) => show.run(format).await,
             Self::Supersede(supersede) => supersede.run(format).await,
+            Self::Export(export) => export.run().await,
         }
     }
 }
@@ -47,12 +51,31 @@ impl DecisionsCommand {
 /// Which decisions to list.
 #[derive(Debug, Args)]
 pub(crate) struct List {
+    #[command(flatten)]
+    chosen: Chosen,
+    #[command(flatten)]
+    server: Server,
+}
+
+/// The decisions that a command is about.
+#[derive(Debug, Args)]
+struct Chosen {
     /// Only those of this namespace, such as triton
-    #[arg(long, value_name = "NAME")]
-    namespace: Option<String>,
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
+    namespace: String,
     /// Only those of this target, its parts in any order
-    #[arg(long, value_name = "PARTS")]
-    target: Option<String>,
+    #[arg(
+        long,
+        value_name = "PARTS",
+        default_value = "",
+        hide_default_value = true
+    )]
+    target: String,
     /// Superseded ones, too
     #[arg(long)]
     all_generations: bool,
@@ -64,8 +87,6 @@ pub(crate) struct List {
         hide_default_value = true
     )]
     after: u64,
-    #[command(flatten)]
-    server: Server,
 }
 
 /// What a decision is about.
@@ -128,6 +149,18 @@ pub(crate) struct Supersede {
     server: Server,
 }
 
+/// Decisions to write.
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// File to write to [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    chosen: Chosen,
+    #[command(flatten)]
+    server: Server,
+}
+
 /// Some decisions.
 #[derive(Debug, Serialize)]
 struct DecisionsReport {
@@ -159,13 +192,7 @@ const HEX: &str = "hex:";
 
 impl List {
     async fn run(self, format: Format) -> Result<(), CommandError> {
-        let request = ListDecisionsRequest {
-            namespace: self.namespace.unwrap_or_default(),
-            target: self.target.unwrap_or_default(),
-            all_generations: self.all_generations,
-            after_snapshot: self.after,
-            ..ListDecisionsRequest::default()
-        };
+        let request = self.chosen.request();
         let list = async |client: &Client| {
             Ok(DecisionsReport {
                 decisions: reports(listed(client, request.clone()).await?),
@@ -222,6 +249,38 @@ impl Supersede {
             decisions,
             with_values: true,
         })?)
+    }
+}
+
+impl Export {
+    async fn run(self) -> Result<(), CommandError> {
+        let client = self.server.connect().await?;
+        let mut lines = String::new();
+        for decision in reports(listed(&client, self.chosen.request()).await?) {
+            let line = serde_json::to_string(&decision).map_err(io::Error::from)?;
+            lines += &escaped(&line);
+            lines.push('\n');
+        }
+        match self.out {
+            Some(path) => fs::write(&path, lines).map_err(|source| CommandError::WrittenFile {
+                path: path.display().to_string(),
+                source,
+            }),
+            None if lines.is_empty() => Ok(()),
+            None => Ok(write_lines(io::stdout().lock(), &lines)?),
+        }
+    }
+}
+
+impl Chosen {
+    fn request(&self) -> ListDecisionsRequest {
+        ListDecisionsRequest {
+            namespace: self.namespace.clone(),
+            target: self.target.clone(),
+            all_generations: self.all_generations,
+            after_snapshot: self.after,
+            ..ListDecisionsRequest::default()
+        }
     }
 }
 

@@ -42,8 +42,13 @@ pub(crate) struct Eval {
     /// What was measured: `HARDWARE, COMPILER VERSION, FLAG, ...`
     ///
     /// The server selects the model by it, and says how far to trust the ranking.
-    #[arg(long, value_name = "NAME")]
-    target: Option<String>,
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
+    target: String,
     #[command(flatten)]
     selection: Selection,
     #[command(flatten)]
@@ -130,7 +135,7 @@ impl Eval {
         // is not needed.
         let request = RankRequest::new(&handle, &measurements.configurations)
             .model(self.model.model.clone())
-            .target(self.target.as_deref().unwrap_or_default())
+            .target(&self.target)
             .top(1)
             .with_scores();
         let ranking = client.rank(&request).await;

@@ -40,8 +40,13 @@ pub(crate) struct Export {
     /// Write only measurements of this target
     ///
     /// By default, those of all targets.
-    #[arg(long, value_name = "NAME")]
-    target: Option<String>,
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
+    target: String,
     #[command(flatten)]
     age: Age,
     #[command(flatten)]
@@ -92,7 +97,7 @@ const MAX_FOLDER: usize = 40;
 
 impl Export {
     pub(super) async fn run(self, format: Format) -> Result<(), CommandError> {
-        let request = of_target(self.target.as_deref(), &self.age)?;
+        let request = of_target(&self.target, &self.age)?;
         let (mut replicas, mut report) = (Vec::new(), ExportReport::default());
         for (endpoint, connection) in self.server.connect_each().await? {
             match connection {
@@ -281,12 +286,9 @@ fn trained(
 }
 
 /// Asks for the first measurements that `--target`, which is empty by default, and an age select.
-pub(super) fn of_target(
-    target: Option<&str>,
-    age: &Age,
-) -> Result<ListMeasurementsRequest, CommandError> {
+pub(super) fn of_target(target: &str, age: &Age) -> Result<ListMeasurementsRequest, CommandError> {
     Ok(ListMeasurementsRequest {
-        target: target.unwrap_or_default().to_owned(),
+        target: target.to_owned(),
         reported_before: age.reported_before()?,
         ..ListMeasurementsRequest::default()
     })

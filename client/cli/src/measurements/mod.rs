@@ -58,8 +58,13 @@ pub(crate) struct List {
     /// List only measurements of this target
     ///
     /// By default, those of all targets.
-    #[arg(long, value_name = "NAME")]
-    target: Option<String>,
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
+    target: String,
     #[command(flatten)]
     age: Age,
     #[command(flatten)]
@@ -101,7 +106,7 @@ struct Counts {
 
 impl List {
     async fn run(self, format: Format) -> Result<(), CommandError> {
-        let request = of_target(self.target.as_deref(), &self.age)?;
+        let request = of_target(&self.target, &self.age)?;
         let list = async |client: &Client| list(client, request.clone()).await;
         print_each(format, self.server.connect_each().await?, list).await
     }
@@ -177,8 +182,8 @@ impl Display for ListReport {
 pub(crate) struct Delete {
     /// Delete measurements of this target
     ///
-    /// Without it, --reporter and --older-than delete those of all targets.
-    #[arg(long, value_name = "NAME", required_unless_present_any = ["reporter", "older_than"])]
+    /// Without it, --reporter, --older-than and --before delete those of all targets.
+    #[arg(long, value_name = "NAME", required_unless_present_any = ["reporter", "older_than", "before"])]
     target: Option<String>,
     /// Delete only measurements of this graph, 64 hexadecimal digits
     #[arg(long, value_name = "HASH", requires = "target", conflicts_with = "reporter", value_parser = hash)]

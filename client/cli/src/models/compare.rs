@@ -23,8 +23,13 @@ pub(super) struct Compare {
     /// Compare only measurements of this target
     ///
     /// By default, those of all targets.
-    #[arg(long, value_name = "NAME")]
-    target: Option<String>,
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
+    target: String,
     #[command(flatten)]
     server: Server,
 }
@@ -56,8 +61,7 @@ impl Compare {
         // Each replica has measurements of its own.
         let compare = async |client: &Client| {
             let versions = [&self.first, &self.second];
-            let target = self.target.as_deref().unwrap_or_default();
-            let compared = client.compare_models(versions, target).await?;
+            let compared = client.compare_models(versions, &self.target).await?;
             Ok(ComparisonReport::from(compared))
         };
         print_each(format, self.server.connect_each().await?, compare).await

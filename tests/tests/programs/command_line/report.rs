@@ -85,7 +85,7 @@ async fn an_effect_of_a_segment_is_the_difference_that_its_layouts_make() {
         ];
         for (of, expected) in expected.into_iter().enumerate() {
             assert!(
-                (effect(part, of) - expected).abs() < 1e-6,
+                (effect(part, of) - expected).abs() < 1e-5,
                 "{part}: {expected} of {of}"
             );
         }
