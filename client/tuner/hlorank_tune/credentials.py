@@ -1,5 +1,6 @@
-"""Files of certificates and keys."""
+"""Files of certificates and keys, checked before gRPC takes them, which says nothing of them."""
 
+import ssl
 from pathlib import Path
 
 import grpc
@@ -20,7 +21,7 @@ def channel_credentials(
         pair: The files of a certificate and its key; None for none.
 
     Raises:
-        HlorankError: if a file cannot be read.
+        HlorankError: if a file cannot be used.
     """
     if not endpoint.lower().startswith("https://"):
         if authority or pair:
@@ -31,4 +32,18 @@ def channel_credentials(
         return None
     trusted = file_content(authority, "certificate") if authority else authorities()
     contents = [file_content(path) for path in pair or ()]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        if authority:
+            context.load_verify_locations(authority)
+    except ssl.SSLError as error:
+        raise HlorankError(f"{authority} is no certificate in PEM") from error
+    try:
+        if pair:
+            # With a password, since OpenSSL would ask for that of an encrypted key.
+            context.load_cert_chain(*pair, password="")
+    except ssl.SSLError as error:
+        raise HlorankError(
+            f"{pair[0]} and {pair[1]} are no certificate with its key, without a password, in PEM"
+        ) from error
     return grpc.ssl_channel_credentials(trusted, *reversed(contents))

@@ -104,15 +104,29 @@ def _has_more(old: Any, new: dict[str, Any]) -> bool:
     )
 
 
+_SHOWN = 3
+"""Maximum number of differences in a message."""
+_SHORT = 32
+"""Maximum length of a value in a message."""
+
+
 def _refusal(folder: Path, old: Any, new: dict[str, Any]) -> str:
-    """Says what to do about a folder with another run, and what differs."""
+    """Says what to do about a folder with another run, and then how that run differs."""
     if not isinstance(old, dict):
         differences = "its first line does not describe a run"
     elif old.get("identity") != new.get("identity"):
         differences = "it was of another program or for another compiler"
     else:
         keys = sorted(k for k in old.keys() | new.keys() if old.get(k) != new.get(k))
-        differences = f"different: {', '.join(keys)}"
+        texts = []
+        for key in keys[:_SHOWN]:
+            before, after = (
+                "none" if run.get(key) is None else str(run[key]) for run in (old, new)
+            )
+            is_short = max(len(before), len(after)) <= _SHORT
+            texts.append(f"{key} {before}, not {after}" if is_short else key)
+        more = [f"{len(keys) - _SHOWN} more"] if len(keys) > _SHOWN else []
+        differences = "different: " + ", ".join([*texts, *more])
     return (
         f"{folder} has the results of another run: name another folder with --out\n"
         f"({differences}; to begin anew in this folder, delete {folder / RESULTS_FILE})"

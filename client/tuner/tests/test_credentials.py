@@ -1,6 +1,10 @@
-"""Files of certificates and keys."""
+"""Files of certificates, keys and tokens: what is wrong with one is said before it is used."""
+
+import subprocess
+from pathlib import Path
 
 import pytest
+from library_words import assert_own_words
 
 from hlorank import HlorankError
 from hlorank_tune.credentials import channel_credentials
@@ -8,21 +12,85 @@ from hlorank_tune.credentials import channel_credentials
 SERVER = "https://localhost:7070"
 
 
-def test_files_are_for_addresses_with_tls(tmp_path):
-    file = tmp_path / "own"
-    file.touch()
-    given = [(None, None), (file, None), (None, (file, file)), (file, (file, file))]
-    for authority, pair in given:
-        assert channel_credentials(SERVER, authority, pair) is not None
+def openssl(folder: Path, command: str) -> None:
+    subprocess.run(["openssl", *command.split()], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with certificates and keys, right and wrong."""
+    folder = tmp_path_factory.mktemp("files")
+    for name in ("own", "other"):
+        openssl(
+            folder,
+            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 "
+            f"-subj /CN=localhost -keyout {name}.key -out {name}.crt",
+        )
+    openssl(folder, "pkey -in own.key -aes256 -passout pass:word -out encrypted.key")
+    openssl(folder, "ec -in own.key -aes256 -passout pass:word -out encrypted_old.key")
+    openssl(folder, "x509 -in own.crt -outform der -out own.der")
+    openssl(folder, "pkey -in own.key -outform der -out key.der")
+    openssl(folder, "pkcs12 -export -in own.crt -inkey own.key -passout pass: -out own.p12")
+    for name in ("own.crt", "own.key"):
+        lines = (folder / name).read_text().splitlines()
+        (folder / f"damaged.{name}").write_text("\n".join([lines[0], lines[1][:-9], *lines[2:]]))
+        (folder / f"cut.{name}").write_text("\n".join(lines[:-1]))
+    (folder / "empty").touch()
+    (folder / "text").write_text("no PEM")
+    (folder / "folder").mkdir()
+    return folder
+
+
+def test_files_that_fit_are_taken(files):
+    pair = files / "own.crt", files / "own.key"
+    for authority in (None, files / "own.crt"):
+        for given in (None, pair):
+            assert channel_credentials(SERVER, authority, given) is not None
     assert channel_credentials("localhost:7070", None, None) is None
-    for authority, pair in given[1:]:
+
+
+def refusal(authority: Path | None, *pair: Path) -> str:
+    with pytest.raises(HlorankError) as refused:
+        channel_credentials(SERVER, authority, pair or None)
+    assert_own_words(str(refused.value))
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["empty", "text", "own.key", "own.der", "own.p12", "damaged.own.crt"]
+)
+def test_a_certificate_that_cannot_be_used_is_named(files, name):
+    path = files / name
+    assert f"{path} is no certificate in PEM" in refusal(path)
+    assert f"{path} and" in refusal(None, path, files / "own.key")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "empty",
+        "own.crt",
+        "encrypted.key",
+        "encrypted_old.key",
+        "key.der",
+        "cut.own.key",
+        "damaged.own.key",
+        "other.key",
+    ],
+)
+def test_a_key_that_cannot_be_used_is_named(files, name):
+    path = files / name
+    assert f"and {path} are no certificate with its key" in refusal(None, files / "own.crt", path)
+
+
+def test_a_file_that_cannot_be_read_is_named(files):
+    for name, words in (("missing", "No such file"), ("folder", "Is a directory")):
+        path = files / name
+        assert f"{path} cannot be read: {words}" in refusal(path)
+        assert f"{path} cannot be read: {words}" in refusal(None, files / "own.crt", path)
+
+
+def test_certificates_for_an_address_without_tls_are_refused(files):
+    for authority, pair in ((files / "own.crt", None), (None, (files / "own.crt", files / "own"))):
         with pytest.raises(HlorankError, match="does not use TLS; use an address at https://"):
             channel_credentials("localhost:7070", authority, pair)
-
-
-@pytest.mark.parametrize(("name", "words"), [("missing", "No such file"), ("", "Is a directory")])
-def test_a_file_that_cannot_be_read_is_named(tmp_path, name, words):
-    path = tmp_path / name
-    for authority, pair in ((path, None), (None, (path, path))):
-        with pytest.raises(HlorankError, match=f"{path} cannot be read: {words}"):
-            channel_credentials(SERVER, authority, pair)

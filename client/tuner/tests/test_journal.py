@@ -71,14 +71,24 @@ def test_another_run_is_refused_with_what_differs_and_touches_nothing(written):
     assert first == (
         f"{written.parent} has the results of another run: name another folder with --out"
     )
-    assert "(different: model, seed, threads; " in second
+    assert "model none, not layout-xla-cpu@3, seed 0, not 1, threads none, not 1" in second
     assert f"to begin anew in this folder, delete {written}" in second
     assert written.read_bytes() == before
 
 
-def test_a_run_of_another_program_is_told_from_one_with_other_settings(written):
-    with pytest.raises(JournalError, match="it was of another program or for another compiler"):
-        Journal(written.parent, RUN | {"identity": "b" * 64, "processor": "p"})
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"identity": "b" * 64, "processor": "p"}, "it was of another program or for another"),
+        ({"processor": "x" * 300}, "different: processor;"),
+        ({f"setting {i}": i for i in range(9)}, "setting 2 none, not 2, 6 more;"),
+    ],
+)
+def test_the_refusal_of_another_run_is_two_short_lines(written, changed, words):
+    with pytest.raises(JournalError) as refused:
+        Journal(written.parent, RUN | changed)
+    lines = str(refused.value).replace(str(written), "").replace(str(written.parent), "")
+    assert words in lines and len(lines) < 250 and lines.count("\n") == 1
 
 
 @pytest.mark.parametrize(

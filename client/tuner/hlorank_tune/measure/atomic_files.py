@@ -12,13 +12,26 @@ from hlorank.checks.files import decoded, file_content, parsed
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Writes under a temporary name, then renames: a file that exists is complete."""
+    """Writes under a temporary name, then renames: a file that exists is complete.
+
+    A link is followed and stays a link. A pipe or a device is written to, and is never replaced.
+
+    Raises:
+        FileNotFoundError: if the path is a link to a file that does not exist.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_symlink():
+        path = path.resolve(strict=True)
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
     # Nobody can know the name before, and "x" refuses a file or a link that exists.
     temporary = path.with_name(f".{secrets.token_hex(8)}.partial")
     try:
         with temporary.open("xb") as file:
             file.write(content)
+        if path.exists():
+            temporary.chmod(path.stat().st_mode & 0o777)
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -29,12 +29,35 @@ def test_a_stop_before_the_end_leaves_the_old_file(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["file.json"]
 
 
+def test_a_link_is_followed_and_stays_a_link(tmp_path):
+    file, link = tmp_path / "files" / "file", tmp_path / "link"
+    write_atomically(file, b"old")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    write_atomically(link, b"new")
+    assert link.is_symlink() and file.read_bytes() == b"new"
+    assert file.stat().st_mode & 0o777 == 0o640
+    file.unlink()
+    with pytest.raises(FileNotFoundError):
+        write_atomically(link, b"new")
+
+
 def test_a_name_that_was_known_before_is_not_used(tmp_path):
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
     (tmp_path / "file.partial").symlink_to(victim)
     write_atomically(tmp_path / "file", b"content")
     assert victim.read_bytes() == b"precious"
+
+
+def test_a_pipe_is_written_to(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_atomically(pipe, b"content")
+    assert os.read(reading, 100) == b"content"
+    os.close(reading)
+    assert pipe.is_fifo()
 
 
 def test_a_tile_run_holds_its_bounds_and_its_time():
