@@ -88,9 +88,10 @@ def test_the_last_of_several_is_what_the_server_suggests(experience, keeping, ti
 
 def test_failures_are_not_tried_first(experience):
     first = experience.order(BOUNDS, 1)[0][0]
+    others = [bounds for bounds in BOUNDS if bounds != BOUNDS[first]]
     experience.add([BOUNDS[first]], [Result(failure="crash")])
-    experience.add(BOUNDS[-4:], [Result(0.001 * (1 + i)) for i in range(4)])
-    scores = experience.predict([BOUNDS[first], *BOUNDS[:3]]).scores
+    experience.add(others[-4:], [Result(0.001 * (1 + i)) for i in range(4)])
+    scores = experience.predict([BOUNDS[first], *others[:3]]).scores
     assert scores.argmax() == 0
 
 
