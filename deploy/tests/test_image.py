@@ -202,7 +202,7 @@ def test_the_image_ranks_for_a_client_outside(container):
     assert ranked.returncode == 0, ranked.stderr
     [graph] = json.loads(ranked.stdout)["graphs"]
     numbers = [configuration["number"] for configuration in graph["ranking"]]
-    assert graph["model"] == "tile-iree-cpu@7"
+    assert graph["model"] == "tile-iree-cpu@8"
     assert sorted(numbers) == list(range(len(numbers)))
     scores = [configuration["score"] for configuration in graph["ranking"]]
     assert scores == sorted(scores)
@@ -223,7 +223,7 @@ def test_the_health_check_tells_whether_the_server_answers(container):
 
 
 def test_admin_calls_are_refused_where_the_models_cannot_be_written(container):
-    pinned = container.outside("models", "pin", "tile-iree-cpu@7")
+    pinned = container.outside("models", "pin", "tile-iree-cpu@8")
     assert pinned.returncode != 0
     assert "POLICY_NOT_KEPT" in pinned.stderr
     assert "/models/policy.json" in pinned.stderr
@@ -233,7 +233,7 @@ def test_a_mounted_folder_takes_the_place_of_the_models(container_with_models):
     models = container_with_models.outside("models")
     assert "tile-iree-cpu " in models.stdout
     assert "-sage" not in models.stdout
-    pinned = container_with_models.outside("models", "pin", "tile-iree-cpu@7")
+    pinned = container_with_models.outside("models", "pin", "tile-iree-cpu@8")
     assert pinned.returncode == 0, pinned.stderr
 
 

@@ -29,9 +29,10 @@ pub(crate) struct Measurements {
     measured: Option<PathBuf>,
     /// What the configurations are for: `HARDWARE, COMPILER VERSION, FLAG, ...`
     ///
-    /// The server selects the model by it. The times of --measured belong to it; times of different targets must not be mixed.
-    #[arg(long, value_name = "NAME", default_value = "local")]
-    target: String,
+    /// The server selects the model by it. The times of --measured belong to it, or else to `local`; times of different targets must
+    /// not be mixed.
+    #[arg(long, value_name = "NAME")]
+    target: Option<String>,
     /// Learn also from kept measurements: all, or `own`
     ///
     /// They are those of the graph that clients reported on --target, and for tiles also those of kernels with the same structure. This
@@ -40,6 +41,10 @@ pub(crate) struct Measurements {
     #[arg(hide_possible_values = true)]
     stored: Option<StoredSource>,
 }
+
+/// The target of measurements for which none is named. It is not sent for a ranking without any: no model was trained for it, so that
+/// nothing would be expected of the ranking.
+const LOCAL: &str = "local";
 
 /// Whose measurements to learn from.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -99,12 +104,12 @@ impl Prediction {
 impl Measurements {
     /// What the configurations are for.
     pub(crate) fn target(&self) -> &str {
-        &self.target
+        self.target.as_deref().unwrap_or_default()
     }
 
     /// Reads the measurements of a graph; `None` if there is no file of them, and stored ones are not asked for.
     pub(crate) fn read(&self, graph: &Graph) -> Result<Option<ReadMeasurements>, CommandError> {
-        let adapt = Adapt::new(&self.target);
+        let adapt = Adapt::new(self.target.as_deref().unwrap_or(LOCAL));
         let adapt = match self.stored {
             None => adapt,
             Some(StoredSource::All) => adapt.use_stored(),

@@ -93,6 +93,22 @@ async fn every_graph_of_a_file_is_ranked_by_score_beside_what_was_measured() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_expected_of_a_ranking_is_said_unless_another_compiler_is_named() {
+    let server = TestServer::start().await;
+    let graph = format!(
+        "--graph={}",
+        fixture("measured/tile_dispatches.pb").display()
+    );
+    let expected = |target: &[&str]| {
+        let arguments = [&["rank", &graph, "--module=0"], target].concat();
+        let report = CommandLine::new(&server).json(&arguments);
+        report["graphs"][0]["confidence"]["expected_tau"].as_f64()
+    };
+    assert!(expected(&[]).is_some_and(|tau| tau > 0.3));
+    assert_eq!(expected(&["--target=AMD EPYC, gcc 12.2"]), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn all_shows_every_configuration() {
     let server = TestServer::start().await;
     let file = MeasuredFile::layout();
