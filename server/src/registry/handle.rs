@@ -89,14 +89,14 @@ impl Registry {
                 self.rejections(|_| true)
             ),
             Some((task, error @ SelectError::WrongTask(_))) => {
-                format!("--default-{task}-model: {error}")
+                format!("--default-models {task}=MODEL: {error}")
             }
             Some((task, _)) => {
                 let name = serving.defaults.name(task);
                 format!(
                     "no version of model `{name}`, the default for {task} configurations, could be loaded from \
                      `{folder}`{}; set --models or HLORANK_MODELS to a folder that contains it, restore models/registry, \
-                     run `make train`, or name another model with --default-{task}-model",
+                     run `make train`, or name another model with --default-models {task}=MODEL",
                     self.rejections(|of| of == name)
                 )
             }

@@ -1,6 +1,6 @@
 //! What calls cost beside what they cannot do without. A small call: an answer that tonic gives at once, a health check, one
 //! configuration with cached embeddings, and sixteen new ones, in turns, each over a connection of its own. A large call: its stages
-//! beside the time that its bytes and the products of its head take alone.
+//! beside the time that copying its bytes takes.
 
 use std::hint::black_box;
 
@@ -131,7 +131,7 @@ pub(crate) async fn of_small_calls() {
     .write();
 }
 
-/// Measures the stages of a call with all measured layouts, beside what its bytes and the products of its head take alone.
+/// Measures the stages of a call with all measured layouts, beside what copying its bytes takes.
 pub(crate) async fn of_a_large_call() {
     let Some(measured) = alexnet() else { return };
     let layouts = measured_layouts(&measured);
@@ -155,11 +155,10 @@ pub(crate) async fn of_a_large_call() {
         .settings
         .embedding_size;
     let bytes = layouts.len() * (layouts.slots() + 2 * size * size_of::<f32>());
-    let products = layouts.len() * size * size;
     let of_stage = |stage: Duration| stage.as_secs_f64() * 1e3;
     println!(
         "{} layouts of {} at the client: {took:.1} ms; on the server: queue {:.1}, parse {:.1}, encode {:.1}, head {:.1}, rank {:.1}, total \
-         {:.1} ms; on one thread, copying the {:.0} MB of indices and sums takes {:.1} ms, and {:.0} M products {:.1} ms",
+         {:.1} ms; copying the {:.0} MB of indices and sums takes {:.1} ms",
         layouts.len(),
         measured.name,
         of_stage(timings.queue),
@@ -170,8 +169,6 @@ pub(crate) async fn of_a_large_call() {
         of_stage(timings.total),
         bytes as f64 * 1e-6,
         copying(bytes),
-        products as f64 * 1e-6,
-        multiplying(products),
     );
 }
 
@@ -181,22 +178,6 @@ fn copying(bytes: usize) -> f64 {
     let mut to = vec![0_u8; bytes];
     let copy = || black_box(&mut to).copy_from_slice(black_box(&from));
     times(ROUNDS, copy)[0].as_secs_f64() * 1e3
-}
-
-/// Returns the milliseconds of as many multiplications and additions, at best.
-fn multiplying(products: usize) -> f64 {
-    const LANES: usize = 64;
-    let factors = black_box([0.999_f32; LANES]);
-    let run = || {
-        let mut sums = [1.0_f32; LANES];
-        for _ in 0..products / LANES {
-            for (sum, factor) in sums.iter_mut().zip(&factors) {
-                *sum = *sum * factor + 1.0;
-            }
-        }
-        black_box(sums);
-    };
-    times(ROUNDS, run)[0].as_secs_f64() * 1e3
 }
 
 /// Returns the calls per second of some clients, each with a clone of a connection.

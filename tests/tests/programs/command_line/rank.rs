@@ -94,7 +94,9 @@ async fn every_graph_of_a_file_is_ranked_by_score_beside_what_was_measured() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_expected_of_a_ranking_is_said_unless_another_compiler_is_named() {
-    let server = TestServer::start().await;
+    let models = format!("--models={}", repository("models/registry").display());
+    let flags = [&models, "--default-models=tile=tile-iree-cpu"];
+    let server = TestServer::start_with(&flags).await;
     let graph = format!(
         "--graph={}",
         fixture("measured/tile_dispatches.pb").display()
