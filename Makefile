@@ -39,7 +39,7 @@ setup: ## fetch ONNX Runtime, checking its digest, if it is missing
 build: ## build the server and the command line, optimized (PROFILE=dist optimizes more, and takes longer)
 	cargo build --profile $(PROFILE) --workspace --bins $(LOCKED)
 
-# Half of the time of an optimized build, and `make test` continues from it.
+# The profile of the tests, so that `make test` continues from the build of the demo.
 demo: PROFILE = dev
 demo: setup build ## start a server, rank measured configurations, stop the server
 	PROGRAMS=target/$(subst dev,debug,$(PROFILE)) deploy/demo.sh
