@@ -153,6 +153,9 @@ pub(super) enum LinkError {
     /// It does not answer, or refuses.
     #[error("{0}")]
     Failed(String),
+    /// It answers, and the store refuses.
+    #[error(transparent)]
+    Refused(#[from] StoreError),
 }
 
 /// Maximum time of a transaction.
@@ -201,7 +204,10 @@ fn is_untrusted(error: &Error) -> bool {
 
 impl From<LinkError> for StoreError {
     fn from(error: LinkError) -> Self {
-        Self::Failed(error.to_string())
+        match error {
+            LinkError::Refused(refused) => refused,
+            failed => Self::Failed(failed.to_string()),
+        }
     }
 }
 

@@ -1,12 +1,12 @@
 use std::{collections::HashMap, convert::Infallible};
 
-use tokio_postgres::{Client, Error, Transaction, types::ToSql};
+use tokio_postgres::{Client, Error, Transaction};
 
 use super::{
     CHANNEL, PostgresStore,
     link::{LinkError, Totals, within},
     note_of,
-    read::{name_of, number},
+    read::{Values, name_of, number},
 };
 use crate::store::{
     Measurement, MeasurementFilter, ReportOutcome, Reporter, StoreError,
@@ -69,7 +69,7 @@ impl PostgresStore {
         let added = within(add(&mut client, report, self.limit)).await?;
         drop(client);
         self.sample().await;
-        added
+        Ok(added)
     }
 
     /// Deletes the chosen measurements, and graphs that have none left. Returns how many measurements there were.
@@ -92,11 +92,7 @@ impl PostgresStore {
 }
 
 /// Adds in one transaction. The totals are locked first, so that the reports of all servers come one after the other.
-async fn add(
-    client: &mut Client,
-    report: &Report,
-    limit: u64,
-) -> Result<Result<ReportOutcome, StoreError>, LinkError> {
+async fn add(client: &mut Client, report: &Report, limit: u64) -> Result<ReportOutcome, LinkError> {
     let transaction = client.transaction().await?;
     let totals = Totals::lock(&transaction).await?;
     let subject = report.subject.prefix();
@@ -114,14 +110,11 @@ async fn add(
     let Ok(additions) = report.additions(&room, graph.is_some(), |key, record| {
         Ok::<_, Infallible>(kept.get(key).map(|kept| Measurement::is_same(kept, record)))
     });
-    let additions = match additions {
-        Ok(additions) => additions,
-        Err(refused) => return Ok(Err(refused)),
-    };
+    let additions = additions?;
     insert(&transaction, report, &additions, totals).await?;
     // A transaction that is dropped before is rolled back.
     transaction.commit().await?;
-    Ok(Ok(additions.reported))
+    Ok(additions.reported)
 }
 
 /// Inserts what is new, and counts it in the totals and for its reporter.
@@ -133,8 +126,8 @@ async fn insert(
 ) -> Result<(), Error> {
     let reporter = name_of(&report.reporter);
     let (keys, records): (Vec<&[u8]>, Vec<&[u8]>) = additions.records.iter().unzip();
-    let values: [&(dyn ToSql + Sync); 3] = [&keys, &records, &reporter];
-    transaction.execute(INSERT, &values).await?;
+    let values: Values<'_> = &[&keys, &records, &reporter];
+    transaction.execute(INSERT, values).await?;
     if let Some(graph) = additions.graph {
         let subject = &report.subject;
         let key = subject.prefix();
@@ -142,7 +135,7 @@ async fn insert(
         let structure = subject.structure_key(graph.kind.structure);
         let bytes = number(graph.kind.bytes(subject, graph.message.len()));
         let message = &graph.message;
-        let values: [&(dyn ToSql + Sync); 6] = [
+        let values: Values<'_> = &[
             &key,
             &kind,
             &structure,
@@ -150,7 +143,7 @@ async fn insert(
             &bytes,
             &name_of(&graph.kind.reporter),
         ];
-        transaction.execute(INSERT_GRAPH, &values).await?;
+        transaction.execute(INSERT_GRAPH, values).await?;
     }
     let measurements = number(additions.records.len());
     totals
@@ -176,9 +169,9 @@ async fn delete_some(
     let mut totals = Totals::lock(&transaction).await?;
     let before = chosen.reported_before.map(time_key);
     let before = before.as_ref().map(|time| &time[..]);
-    let values: [&(dyn ToSql + Sync); 5] = [start, &end, &some, &reporter, &before];
+    let values: Values<'_> = &[start, &end, &some, &reporter, &before];
     let measurements = totals
-        .delete(&transaction, DELETE_MEASUREMENTS, &values)
+        .delete(&transaction, DELETE_MEASUREMENTS, values)
         .await?;
     totals.measurements -= measurements;
     let mut graphs = 0;
@@ -246,7 +239,7 @@ impl Totals {
         &mut self,
         transaction: &Transaction<'_>,
         statement: &str,
-        values: &[&(dyn ToSql + Sync)],
+        values: Values<'_>,
     ) -> Result<i64, Error> {
         let mut deleted = 0;
         // A row for each reporter.
