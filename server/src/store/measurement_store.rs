@@ -3,9 +3,9 @@ use std::{collections::HashSet, path::Path, sync::Arc};
 use hlorank_graph::{Digest, Task};
 
 use super::{
-    DatabaseUrl, DecisionAnswer, DecisionFilter, DecisionLookup, DecisionPage, DecisionProposal,
-    DecisionView, KeptGraph, Measurement, MeasurementFilter, OpenStoreError, Page, ReportOutcome,
-    Reporter, ReporterFilter, SharedLeases, StoreError, StoredDecision, Subject,
+    DatabaseUrl, DecisionFilter, DecisionLookup, DecisionPage, DecisionProposal, DecisionView,
+    KeptGraph, Measurement, MeasurementFilter, OpenStoreError, Page, ReportOutcome, Reporter,
+    ReporterFilter, SharedLeases, StoreError, StoredDecision, Subject,
     changes::{Changes, MeasurementChange},
     file::{FileStore, read},
     postgres::PostgresStore,
@@ -280,9 +280,9 @@ impl MeasurementStore {
         Ok(view)
     }
 
-    /// Counts what a call that asks for a decision is answered.
-    pub fn answered(&self, answer: DecisionAnswer) {
-        self.series.answers[answer as usize].increment(1);
+    /// The metrics of the store.
+    pub(crate) fn series(&self) -> &StoreSeries {
+        &self.series
     }
 
     /// Stores a decision, and returns it once it is on disk; nothing if another one answers.
