@@ -48,6 +48,17 @@ const JSON: [(&str, &[&str]); 5] = [
     ("FusionConfig", &["fused_nodes"]),
 ];
 
+/// Messages that the command line prints as JSON, and the counts of each, whose names there have `configurations` in full.
+const PRINTED: [(&str, &[&str]); 7] = [
+    ("Confidence", &[]),
+    ("FeatureSet", &[]),
+    ("LiveQuality", &["configs"]),
+    ("ModelRejection", &[]),
+    ("Reporter", &["measured_configs", "shared_configs"]),
+    ("ReuseCounts", &["configs", "distinct_configs"]),
+    ("Warning", &[]),
+];
+
 /// Message and name of each field that the server receives encoded, and decodes with limits.
 type EncodedFields = HashSet<(String, String)>;
 
@@ -76,6 +87,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             .message_attribute(&path, "#[serde(deny_unknown_fields)]");
         for list in lists {
             config = config.field_attribute(format!("{path}.{list}"), "#[serde(default)]");
+        }
+    }
+    for (name, counts) in PRINTED {
+        let path = format!(".{PACKAGE}.{name}");
+        config = config.message_attribute(&path, "#[derive(serde::Serialize)]");
+        for count in counts {
+            let printed = count.replace("configs", "configurations");
+            let rename = format!("#[serde(rename = {printed:?})]");
+            config = config.field_attribute(format!("{path}.{count}"), rename);
         }
     }
     config.compile_fds(descriptors.clone())?;

@@ -14,13 +14,13 @@ use hlorank_client::{
         decide_request::Step, decide_response::Outcome,
     },
 };
-use hlorank_graph::escaped;
+use hlorank_graph::{escaped, from_hex, to_hex};
 use serde::Serialize;
 
 use crate::{
     error::CommandError,
     measurements::age,
-    output::{Format, Table, counted, or_dash, run_time, write_lines},
+    output::{Format, Table, counted, or_dash, seconds, write_lines},
     replicas::print_each,
     server::Server,
 };
@@ -262,10 +262,9 @@ impl Export {
             lines.push('\n');
         }
         match self.out {
-            Some(path) => fs::write(&path, lines).map_err(|source| CommandError::WrittenFile {
-                path: path.display().to_string(),
-                source,
-            }),
+            Some(path) => {
+                fs::write(&path, lines).map_err(|error| CommandError::written(&path, error))
+            }
             None if lines.is_empty() => Ok(()),
             None => Ok(write_lines(io::stdout().lock(), &lines)?),
         }
@@ -342,13 +341,9 @@ impl DecisionReport {
         }
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "rounded to the nearest, and at most 1e18"
-    )]
     fn run_time(&self) -> String {
         let time = Some(self.seconds).filter(|seconds| *seconds > 0.0);
-        or_dash(time.map(|seconds| run_time((seconds * 1e9).round() as i64)))
+        or_dash(time.map(seconds))
     }
 }
 
@@ -359,8 +354,7 @@ fn text_of(bytes: &[u8]) -> String {
     {
         return text.to_owned();
     }
-    let add = |text: String, byte: &u8| format!("{text}{byte:02x}");
-    bytes.iter().fold(HEX.to_owned(), add)
+    format!("{HEX}{}", to_hex(bytes))
 }
 
 /// Reads what [`text_of`] wrote.
@@ -368,10 +362,7 @@ fn key(text: &str) -> Result<Key, &'static str> {
     let Some(digits) = text.strip_prefix(HEX) else {
         return Ok(Key(text.as_bytes().to_owned()));
     };
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
-    let bytes = bytes.filter(|_| digits.len().is_multiple_of(2));
-    bytes
+    from_hex(digits)
         .map(Key)
         .ok_or("expected an even number of hexadecimal digits after `hex:`")
 }

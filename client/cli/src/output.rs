@@ -244,8 +244,8 @@ pub(crate) fn run_time(nanoseconds: i64) -> String {
     clippy::cast_possible_truncation,
     reason = "a run time in nanoseconds fits"
 )]
-pub(crate) fn seconds(seconds: f32) -> String {
-    run_time((f64::from(seconds) * 1e9).round() as i64)
+pub(crate) fn seconds(seconds: impl Into<f64>) -> String {
+    run_time((seconds.into() * 1e9).round() as i64)
 }
 
 /// Returns the name of a unit of scores; `None` if they have none.

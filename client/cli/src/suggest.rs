@@ -84,14 +84,13 @@ impl Suggest {
         let subject = &self.subject;
         let loaded = subject.load_one(&Progress::over(1))?;
         let job = subject.job(&loaded)?;
-        let learned = subject.measurements.read(&job.measured.graph)?;
         let handle = GraphHandle::from_measured(job.measured);
         let mut request = SuggestRequest::new(&handle, job.configurations)
             .model(subject.model.model.clone())
             .target(subject.measurements.target())
             .count(self.count)
             .source(self.source);
-        if let Some(learned) = &learned {
+        if let Some(learned) = &job.learned {
             // After measurements in vain the server draws at random. One seed makes a call repeatable.
             request = request
                 .adapt(Some(&learned.adapt))

@@ -161,10 +161,7 @@ impl Export {
         };
         let path = self.out.join(path_of(target, task, *graph));
         let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
-        folder.map_err(|source| CommandError::WrittenFile {
-            path: path.display().to_string(),
-            source,
-        })?;
+        folder.map_err(|error| CommandError::written(&path, error))?;
         let obstacle = match &trained {
             // `hlorank eval` reads these.
             Ok(_) if task == Task::Fusion => Some(FUSIONS.to_owned()),
