@@ -5,7 +5,7 @@ use tokio_postgres::{Client, IsolationLevel, Row, Transaction};
 
 use super::{
     PostgresStore,
-    link::{LinkError, SNAPSHOT, Totals, within},
+    link::{LinkError, Totals, latest_snapshot, within},
     read::{Values, number, page_of, unreadable},
 };
 use crate::store::{
@@ -106,7 +106,7 @@ async fn look_up(client: &mut Client, lookup: &DecisionLookup) -> Result<Decisio
     } = lookup;
     let (key, target) = (&subject.key, subject.target.as_bytes());
     let transaction = begin_read(client).await?;
-    let latest = transaction.query_one(SNAPSHOT, &[]).await?;
+    let latest = latest_snapshot(&transaction).await?;
     let mut found = Vec::new();
     for audience in lookup.audiences().map(str::as_bytes) {
         let values: Values<'_> = &[&subject.namespace, &audience, key, &target];
@@ -142,7 +142,7 @@ async fn look_up(client: &mut Client, lookup: &DecisionLookup) -> Result<Decisio
         decisions.push(decision);
     }
     let mut view = DecisionView {
-        snapshot: latest.get::<_, i64>(0).unsigned_abs(),
+        snapshot: latest,
         ..DecisionView::default()
     };
     if is_decided {
@@ -160,7 +160,7 @@ async fn list(
 ) -> Result<DecisionPage, LinkError> {
     let subject = &chosen.subject;
     let transaction = begin_read(client).await?;
-    let snapshot = transaction.query_one(SNAPSHOT, &[]).await?;
+    let snapshot = latest_snapshot(&transaction).await?;
     let values: Values<'_> = &[
         &number(chosen.after),
         &subject.namespace,
@@ -177,7 +177,7 @@ async fn list(
     Ok(DecisionPage {
         decisions: some.iter().map(decision_of).collect::<Result<_, _>>()?,
         next: last.map(snapshot_of),
-        snapshot: snapshot.get::<_, i64>(0).unsigned_abs(),
+        snapshot,
     })
 }
 
@@ -200,9 +200,8 @@ async fn decide(
             break;
         }
     }
-    let snapshot = transaction.query_one(SNAPSHOT, &[]).await?;
-    let decided = proposal.after(latest.as_ref(), snapshot.get::<_, i64>(0).unsigned_abs());
-    let Some(decision) = decided? else {
+    let snapshot = latest_snapshot(&transaction).await?;
+    let Some(decision) = proposal.after(latest.as_ref(), snapshot)? else {
         return Ok(None);
     };
     let bytes = decision.bytes();

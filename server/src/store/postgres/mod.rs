@@ -14,7 +14,7 @@ use tokio::{
 };
 use tokio_postgres::Client;
 
-use self::link::{Database, Link, LinkError, SNAPSHOT, Totals, within};
+use self::link::{Database, Link, LinkError, Totals, latest_snapshot, within};
 use super::{DatabaseUrl, OpenStoreError, StoreFault, Subject, changes::Changes};
 use crate::metrics::{StoreSeries, set};
 
@@ -75,8 +75,8 @@ impl PostgresStore {
                 totals.measurements.unsigned_abs(),
             );
             set(&self.series.bytes, totals.bytes.unsigned_abs());
-            if let Ok(row) = within(client.query_one(SNAPSHOT, &[])).await {
-                set(&self.series.decisions, row.get::<_, i64>(0).unsigned_abs());
+            if let Ok(decisions) = within(latest_snapshot(&*client)).await {
+                set(&self.series.decisions, decisions);
             }
         }
     }

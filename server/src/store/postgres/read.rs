@@ -127,7 +127,7 @@ impl PostgresStore {
     }
 
     /// Reads the measurements of the first of some keys, as many as fit a page. Returns also the number of these keys.
-    pub(crate) async fn read(
+    pub(crate) async fn measurements(
         &self,
         keys: &[Vec<u8>],
     ) -> Result<(Vec<Measurement>, usize), StoreError> {

@@ -1,4 +1,4 @@
-use std::{collections::HashMap, convert::Infallible};
+use std::collections::HashMap;
 
 use tokio_postgres::{Client, Error, Transaction};
 
@@ -96,21 +96,20 @@ async fn add(client: &mut Client, report: &Report, limit: u64) -> Result<ReportO
     let transaction = client.transaction().await?;
     let totals = Totals::lock(&transaction).await?;
     let subject = report.subject.prefix();
-    let keys: Vec<&[u8]> = report
-        .records
-        .iter()
-        .map(|(key, _)| key.as_slice())
-        .collect();
+    let records = report.records.iter();
+    let keys: Vec<&[u8]> = records.clone().map(|(key, _)| &key[..]).collect();
     let kept = "SELECT key, record FROM hlorank_measurements WHERE key = ANY($1)";
     let kept = transaction.query(kept, &[&keys]).await?;
     let kept: HashMap<&[u8], &[u8]> = kept.iter().map(|row| (row.get(0), row.get(1))).collect();
     let graph = "SELECT FROM hlorank_graphs WHERE key = $1";
     let graph = transaction.query_opt(graph, &[&subject]).await?;
     let room = totals.room(&transaction, &report.reporter, limit).await?;
-    let Ok(additions) = report.additions(&room, graph.is_some(), |key, record| {
-        Ok::<_, Infallible>(kept.get(key).map(|kept| Measurement::is_same(kept, record)))
-    });
-    let additions = additions?;
+    let is_same = |(key, record): &(Vec<u8>, Vec<u8>)| {
+        let kept = kept.get(&key[..])?;
+        Some(Measurement::is_same(kept, record))
+    };
+    let kept: Vec<Option<bool>> = records.map(is_same).collect();
+    let additions = report.additions(&room, graph.is_some(), &kept)?;
     insert(&transaction, report, &additions, totals).await?;
     // A transaction that is dropped before is rolled back.
     transaction.commit().await?;
