@@ -61,20 +61,10 @@ pub(crate) struct List {
 #[derive(Debug, Args)]
 struct Chosen {
     /// Only those of this namespace, such as triton
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "",
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "NAME", default_value_t, hide_default_value = true)]
     namespace: String,
     /// Only those of this target, its parts in any order
-    #[arg(
-        long,
-        value_name = "PARTS",
-        default_value = "",
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "PARTS", default_value_t, hide_default_value = true)]
     target: String,
     /// Superseded ones, too
     #[arg(long)]
@@ -83,7 +73,7 @@ struct Chosen {
     #[arg(
         long,
         value_name = "SNAPSHOT",
-        default_value_t = 0,
+        default_value_t,
         hide_default_value = true
     )]
     after: u64,
@@ -133,17 +123,12 @@ pub(crate) struct Supersede {
     #[arg(
         long,
         value_name = "SECONDS",
-        default_value_t = 0.0,
+        default_value_t,
         hide_default_value = true
     )]
     seconds: f64,
     /// Number of runs that the time is the mean of
-    #[arg(
-        long,
-        value_name = "RUNS",
-        default_value_t = 0,
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "RUNS", default_value_t, hide_default_value = true)]
     runs: u32,
     #[command(flatten)]
     server: Server,
@@ -178,11 +163,8 @@ struct DecisionReport {
     generation: u64,
     snapshot: u64,
     value: String,
-    seconds: f64,
-    runs: u32,
-    measured_configs: u32,
-    tie_band: f64,
-    machine: String,
+    #[serde(flatten)]
+    evidence: DecisionEvidence,
     reporter: String,
     decided_at: u64,
 }
@@ -323,7 +305,6 @@ fn reports(decisions: Vec<Decision>) -> Vec<DecisionReport> {
 impl DecisionReport {
     fn new(decision: Decision) -> Self {
         let key = decision.key.unwrap_or_default();
-        let evidence = decision.evidence.unwrap_or_default();
         Self {
             namespace: key.namespace,
             key: text_of(&key.key),
@@ -331,18 +312,14 @@ impl DecisionReport {
             generation: decision.generation,
             snapshot: decision.snapshot,
             value: text_of(&decision.value),
-            seconds: evidence.seconds,
-            runs: evidence.runs,
-            measured_configs: evidence.measured_configs,
-            tie_band: evidence.tie_band,
-            machine: evidence.machine,
+            evidence: decision.evidence.unwrap_or_default(),
             reporter: decision.reporter,
             decided_at: decision.decided_at,
         }
     }
 
     fn run_time(&self) -> String {
-        let time = Some(self.seconds).filter(|seconds| *seconds > 0.0);
+        let time = Some(self.evidence.seconds).filter(|seconds| *seconds > 0.0);
         or_dash(time.map(seconds))
     }
 }
@@ -390,7 +367,7 @@ impl Display for DecisionsReport {
                 decision.target.clone(),
                 decision.generation.to_string(),
                 decision.run_time(),
-                or_dash(Some(decision.runs).filter(|runs| *runs > 0)),
+                or_dash(Some(decision.evidence.runs).filter(|runs| *runs > 0)),
                 age::shown(decision.decided_at),
                 or_dash(Some(&decision.reporter).filter(|name| !name.is_empty())),
             ]);

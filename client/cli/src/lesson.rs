@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use hlorank_client::v1;
 use serde::Serialize;
 
-use super::output::{counted, printable};
+use super::output::{counted, printable, words};
 
 /// What the server learned from measurements.
 #[derive(Debug, Serialize)]
@@ -23,14 +23,14 @@ pub(crate) struct Lesson {
     /// What related measurements taught.
     sources: Vec<Source>,
     /// What scores rest on.
-    rests_on: Vec<&'static str>,
+    rests_on: Vec<String>,
 }
 
 /// What related measurements taught: of instances, of kernels, or of the graph on another target.
 #[derive(Debug, Serialize)]
 struct Source {
     /// What they are of; `None` if this program does not know it.
-    kind: Option<&'static str>,
+    kind: Option<String>,
     /// The name of another target; else empty.
     target: String,
     /// Number of instances or kernels.
@@ -47,14 +47,7 @@ struct Source {
 
 impl From<&v1::Adaptation> for Lesson {
     fn from(adaptation: &v1::Adaptation) -> Self {
-        let evidence = |evidence| match evidence {
-            v1::Evidence::Unspecified => None,
-            v1::Evidence::Model => Some("model"),
-            v1::Evidence::Measurements => Some("measurements"),
-            v1::Evidence::OtherKernels => Some("other kernels"),
-            v1::Evidence::OtherTargets => Some("other targets"),
-            v1::Evidence::OtherInstances => Some("other instances"),
-        };
+        let evidence = |evidence: v1::Evidence| words(evidence.as_str_name(), "EVIDENCE_");
         Self {
             target: adaptation.target.clone(),
             measured_configurations: adaptation.measured_configs,
@@ -73,12 +66,7 @@ impl From<&v1::Adaptation> for Lesson {
 impl From<&v1::RelatedSource> for Source {
     fn from(source: &v1::RelatedSource) -> Self {
         Self {
-            kind: match source.kind() {
-                v1::SourceKind::Unspecified => None,
-                v1::SourceKind::Instances => Some("instances"),
-                v1::SourceKind::Kernels => Some("kernels"),
-                v1::SourceKind::Target => Some("target"),
-            },
+            kind: words(source.kind().as_str_name(), "SOURCE_KIND_"),
             target: source.target.clone(),
             lists: source.lists,
             measured_configurations: source.measured_configs,
@@ -127,7 +115,7 @@ impl Display for Lesson {
             formatter,
             "Learned from {measured} of `{target}`: tau {own:.2} when each is predicted by the others"
         )?;
-        if self.rests_on.contains(&"model") {
+        if self.rests_on.iter().any(|evidence| evidence == "model") {
             write!(formatter, ", {:.2} by the model alone", self.zero_shot_tau)?;
         }
         formatter.write_str(".")
@@ -137,7 +125,7 @@ impl Display for Lesson {
 impl Display for Source {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let measured = measured(self.measured_configurations);
-        let of = match self.kind {
+        let of = match self.kind.as_deref() {
             Some("instances") => format!("in {}", counted(self.lists as usize, "other instance")),
             Some("kernels") => {
                 let kernels = counted(self.lists as usize, "other kernel");
