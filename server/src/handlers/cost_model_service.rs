@@ -17,18 +17,16 @@ impl CostModelService for CostModel {
         &self,
         request: Request<received::RankConfigsRequest>,
     ) -> Answer<v1::RankConfigsResponse> {
-        let call = self.call(request.extensions())?;
-        let answer = self.rank(request.into_inner(), call).await?;
-        Ok(Response::new(answer))
+        let (request, call) = self.call(request)?;
+        Ok(Response::new(self.rank(request, call).await?))
     }
 
     async fn suggest_configs(
         &self,
         request: Request<received::SuggestConfigsRequest>,
     ) -> Answer<v1::SuggestConfigsResponse> {
-        let call = self.call(request.extensions())?;
-        let answer = self.suggest(request.into_inner(), call).await?;
-        Ok(Response::new(answer))
+        let (request, call) = self.call(request)?;
+        Ok(Response::new(self.suggest(request, call).await?))
     }
 
     type RankConfigsStreamStream = Answers;
@@ -37,8 +35,8 @@ impl CostModelService for CostModel {
         &self,
         request: Request<Streaming<received::RankConfigsStreamRequest>>,
     ) -> Answer<Answers> {
-        let call = self.call(request.extensions())?;
-        let stream = RankStream::new(self.clone(), request.into_inner(), call);
+        let (messages, call) = self.call(request)?;
+        let stream = RankStream::new(self.clone(), messages, call);
         Ok(Response::new(stream.answers()))
     }
 
@@ -46,54 +44,49 @@ impl CostModelService for CostModel {
         &self,
         request: Request<received::PutGraphRequest>,
     ) -> Answer<v1::PutGraphResponse> {
-        let call = self.call(request.extensions())?;
-        let answer = self.put(request.into_inner(), &call).await?;
-        Ok(Response::new(answer))
+        let (request, call) = self.call(request)?;
+        Ok(Response::new(self.put(request, &call).await?))
     }
 
     async fn report_measurements(
         &self,
         request: Request<received::ReportMeasurementsRequest>,
     ) -> Answer<v1::ReportMeasurementsResponse> {
-        let call = self.call(request.extensions())?;
-        let answer = self.report(request.into_inner(), &call).await?;
-        Ok(Response::new(answer))
+        let (request, call) = self.call(request)?;
+        Ok(Response::new(self.report(request, &call).await?))
     }
 
     async fn renew_leases(
         &self,
         request: Request<v1::RenewLeasesRequest>,
     ) -> Answer<v1::RenewLeasesResponse> {
-        let answer = self.renew(request.into_inner()).await?;
-        Ok(Response::new(answer))
+        Ok(Response::new(self.renew(request.into_inner()).await?))
     }
 
     async fn list_measurements(
         &self,
         request: Request<v1::ListMeasurementsRequest>,
     ) -> Answer<v1::ListMeasurementsResponse> {
-        let call = self.call(request.extensions())?;
-        let answer = self.list(request.into_inner(), &call).await?;
-        Ok(Response::new(answer))
+        let (request, call) = self.call(request)?;
+        Ok(Response::new(self.list(request, &call).await?))
     }
 
     async fn get_measured_graph(
         &self,
         request: Request<v1::GetMeasuredGraphRequest>,
     ) -> Answer<v1::GetMeasuredGraphResponse> {
-        let call = self.call(request.extensions())?;
-        let answer = self.measured_graph(request.into_inner(), &call).await?;
-        Ok(Response::new(answer))
+        let (request, call) = self.call(request)?;
+        Ok(Response::new(self.measured_graph(request, &call).await?))
     }
 
     async fn delete_measurements(
         &self,
         request: Request<v1::DeleteMeasurementsRequest>,
     ) -> Answer<v1::DeleteMeasurementsResponse> {
-        let call = self.call(request.extensions())?;
-        let answer = self.delete(request.into_inner(), &call).await?;
-        Ok(Response::new(answer))
+        let (request, call) = self.call(request)?;
+        Ok(Response::new(self.delete(request, &call).await?))
     }
+
     async fn decide(&self, request: Request<v1::DecideRequest>) -> Answer<v1::DecideResponse> {
         // Without a place, so that no load refuses it.
         let client = CostModel::client(request.extensions());
@@ -106,8 +99,8 @@ impl CostModelService for CostModel {
         &self,
         request: Request<v1::ListDecisionsRequest>,
     ) -> Answer<v1::ListDecisionsResponse> {
-        let call = self.call(request.extensions())?;
-        let listed = Self::list_decisions(self, request.into_inner(), &call);
+        let (request, call) = self.call(request)?;
+        let listed = Self::list_decisions(self, request, &call);
         Ok(Response::new(listed.await?))
     }
 }
