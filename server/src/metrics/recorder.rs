@@ -95,6 +95,7 @@ macro_rules! series {
         })*
     ) => {
         $(#[$doc])*
+        #[allow(clippy::doc_markdown, reason = "the help of a metric is plain text")]
         $visible struct $name {
             $($(#[doc = $help])+ $field_visible $field: $kind,)*
             $($($(#[doc = $value_doc])* $value_visible $value_field: $labelled_kind,)+)*
