@@ -1,4 +1,4 @@
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use crate::pace;
 
@@ -11,9 +11,7 @@ const HASHED_BYTES: usize = 256 << 10;
 
 impl fmt::Display for Digest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0
-            .iter()
-            .try_for_each(|byte| write!(formatter, "{byte:02x}"))
+        formatter.write_str(&to_hex(&self.0))
     }
 }
 
@@ -43,4 +41,22 @@ impl Digest {
         }
         Self(*hasher.finalize().as_bytes())
     }
+}
+
+/// Writes bytes in hexadecimal digits, two for each.
+pub fn to_hex(bytes: &[u8]) -> String {
+    let mut digits = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // A string takes all that is written.
+        let _ = write!(digits, "{byte:02x}");
+    }
+    digits
+}
+
+/// Reads what [`to_hex`] wrote.
+pub fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let byte = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let (pairs, rest) = text.as_bytes().as_chunks();
+    let bytes = rest.is_empty().then(|| pairs.iter().map(byte).collect());
+    bytes.flatten()
 }

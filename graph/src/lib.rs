@@ -37,7 +37,7 @@ mod wire;
 pub use arrays::{GraphArrays, OperandLists};
 pub use configuration::*;
 pub use cut::{MAX_SEGMENT_NODES, Occurrence, PrunedGraph, SegmentedGraph, Summary, prune};
-pub use digest::Digest;
+pub use digest::{Digest, from_hex, to_hex};
 pub use encoded_graph::decode_graph;
 pub use error::{
     ConfigurationError, FileError, FusionError, GraphError, ModuleFault, TextError, UnreadContent,

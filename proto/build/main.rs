@@ -48,6 +48,18 @@ const JSON: [(&str, &[&str]); 5] = [
     ("FusionConfig", &["fused_nodes"]),
 ];
 
+/// Messages that the command line prints as JSON, and the counts of each, whose names there have `configurations` in full.
+const PRINTED: [(&str, &[&str]); 8] = [
+    ("Confidence", &[]),
+    ("DecisionEvidence", &[]),
+    ("FeatureSet", &[]),
+    ("LiveQuality", &["configs"]),
+    ("ModelRejection", &[]),
+    ("Reporter", &["measured_configs", "shared_configs"]),
+    ("ReuseCounts", &["configs", "distinct_configs"]),
+    ("Warning", &[]),
+];
+
 /// Message and name of each field that the server receives encoded, and decodes with limits.
 type EncodedFields = HashSet<(String, String)>;
 
@@ -78,6 +90,26 @@ fn main() -> Result<(), Box<dyn Error>> {
             config = config.field_attribute(format!("{path}.{list}"), "#[serde(default)]");
         }
     }
+    for (name, counts) in PRINTED {
+        let path = format!(".{PACKAGE}.{name}");
+        config = config.message_attribute(&path, "#[derive(serde::Serialize)]");
+        for count in counts {
+            let printed = count.replace("configs", "configurations");
+            let rename = format!("#[serde(rename = {printed:?})]");
+            config = config.field_attribute(format!("{path}.{count}"), rename);
+        }
+    }
+    let failure = format!(".{PACKAGE}.MeasurementFailure");
+    let wrong_result = format!("{failure}.MEASUREMENT_FAILURE_WRONG_RESULT");
+    config = config
+        .enum_attribute(&failure, "#[derive(serde::Deserialize)]")
+        .enum_attribute(&failure, "#[serde(rename_all = \"snake_case\")]")
+        .field_attribute(
+            format!("{failure}.MEASUREMENT_FAILURE_UNSPECIFIED"),
+            "#[serde(skip)]",
+        )
+        // Commands of `hlorank worker` print it as the options of other programs are written.
+        .field_attribute(wrong_result, "#[serde(alias = \"wrong-result\")]");
     config.compile_fds(descriptors.clone())?;
     if grpc {
         let encoded = methods::encoded_fields(&pool);

@@ -31,7 +31,7 @@ fn seconds_at(time: SystemTime) -> Result<u64, SystemTimeError> {
     clippy::disallowed_methods,
     reason = "no other clock is the same after a restart"
 )]
-fn now() -> SystemTime {
+pub(crate) fn now() -> SystemTime {
     SystemTime::now()
 }
 

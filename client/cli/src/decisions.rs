@@ -14,13 +14,13 @@ use hlorank_client::{
         decide_request::Step, decide_response::Outcome,
     },
 };
-use hlorank_graph::escaped;
+use hlorank_graph::{escaped, from_hex, to_hex};
 use serde::Serialize;
 
 use crate::{
     error::CommandError,
     measurements::age,
-    output::{Format, Table, counted, or_dash, run_time, write_lines},
+    output::{Format, Table, counted, or_dash, seconds, write_lines},
     replicas::print_each,
     server::Server,
 };
@@ -61,20 +61,10 @@ pub(crate) struct List {
 #[derive(Debug, Args)]
 struct Chosen {
     /// Only those of this namespace, such as triton
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "",
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "NAME", default_value_t, hide_default_value = true)]
     namespace: String,
     /// Only those of this target, its parts in any order
-    #[arg(
-        long,
-        value_name = "PARTS",
-        default_value = "",
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "PARTS", default_value_t, hide_default_value = true)]
     target: String,
     /// Superseded ones, too
     #[arg(long)]
@@ -83,7 +73,7 @@ struct Chosen {
     #[arg(
         long,
         value_name = "SNAPSHOT",
-        default_value_t = 0,
+        default_value_t,
         hide_default_value = true
     )]
     after: u64,
@@ -133,17 +123,12 @@ pub(crate) struct Supersede {
     #[arg(
         long,
         value_name = "SECONDS",
-        default_value_t = 0.0,
+        default_value_t,
         hide_default_value = true
     )]
     seconds: f64,
     /// Number of runs that the time is the mean of
-    #[arg(
-        long,
-        value_name = "RUNS",
-        default_value_t = 0,
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "RUNS", default_value_t, hide_default_value = true)]
     runs: u32,
     #[command(flatten)]
     server: Server,
@@ -178,11 +163,8 @@ struct DecisionReport {
     generation: u64,
     snapshot: u64,
     value: String,
-    seconds: f64,
-    runs: u32,
-    measured_configs: u32,
-    tie_band: f64,
-    machine: String,
+    #[serde(flatten)]
+    evidence: DecisionEvidence,
     reporter: String,
     decided_at: u64,
 }
@@ -262,10 +244,9 @@ impl Export {
             lines.push('\n');
         }
         match self.out {
-            Some(path) => fs::write(&path, lines).map_err(|source| CommandError::WrittenFile {
-                path: path.display().to_string(),
-                source,
-            }),
+            Some(path) => {
+                fs::write(&path, lines).map_err(|error| CommandError::written(&path, error))
+            }
             None if lines.is_empty() => Ok(()),
             None => Ok(write_lines(io::stdout().lock(), &lines)?),
         }
@@ -324,7 +305,6 @@ fn reports(decisions: Vec<Decision>) -> Vec<DecisionReport> {
 impl DecisionReport {
     fn new(decision: Decision) -> Self {
         let key = decision.key.unwrap_or_default();
-        let evidence = decision.evidence.unwrap_or_default();
         Self {
             namespace: key.namespace,
             key: text_of(&key.key),
@@ -332,23 +312,15 @@ impl DecisionReport {
             generation: decision.generation,
             snapshot: decision.snapshot,
             value: text_of(&decision.value),
-            seconds: evidence.seconds,
-            runs: evidence.runs,
-            measured_configs: evidence.measured_configs,
-            tie_band: evidence.tie_band,
-            machine: evidence.machine,
+            evidence: decision.evidence.unwrap_or_default(),
             reporter: decision.reporter,
             decided_at: decision.decided_at,
         }
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "rounded to the nearest, and at most 1e18"
-    )]
     fn run_time(&self) -> String {
-        let time = Some(self.seconds).filter(|seconds| *seconds > 0.0);
-        or_dash(time.map(|seconds| run_time((seconds * 1e9).round() as i64)))
+        let time = Some(self.evidence.seconds).filter(|seconds| *seconds > 0.0);
+        or_dash(time.map(seconds))
     }
 }
 
@@ -359,8 +331,7 @@ fn text_of(bytes: &[u8]) -> String {
     {
         return text.to_owned();
     }
-    let add = |text: String, byte: &u8| format!("{text}{byte:02x}");
-    bytes.iter().fold(HEX.to_owned(), add)
+    format!("{HEX}{}", to_hex(bytes))
 }
 
 /// Reads what [`text_of`] wrote.
@@ -368,10 +339,7 @@ fn key(text: &str) -> Result<Key, &'static str> {
     let Some(digits) = text.strip_prefix(HEX) else {
         return Ok(Key(text.as_bytes().to_owned()));
     };
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
-    let bytes = bytes.filter(|_| digits.len().is_multiple_of(2));
-    bytes
+    from_hex(digits)
         .map(Key)
         .ok_or("expected an even number of hexadecimal digits after `hex:`")
 }
@@ -399,7 +367,7 @@ impl Display for DecisionsReport {
                 decision.target.clone(),
                 decision.generation.to_string(),
                 decision.run_time(),
-                or_dash(Some(decision.runs).filter(|runs| *runs > 0)),
+                or_dash(Some(decision.evidence.runs).filter(|runs| *runs > 0)),
                 age::shown(decision.decided_at),
                 or_dash(Some(&decision.reporter).filter(|name| !name.is_empty())),
             ]);

@@ -101,6 +101,12 @@ impl CommandError {
         }
     }
 
+    /// An error of writing a file, or of making its folder.
+    pub(crate) fn written(path: &Path, source: io::Error) -> Self {
+        let path = path.display().to_string();
+        Self::WrittenFile { path, source }
+    }
+
     /// Returns the error of an input with a problem.
     pub(crate) fn input(input: impl Display, problem: impl Display) -> Self {
         Self::Input(format!("{input}: {problem}"))

@@ -42,12 +42,7 @@ pub(crate) struct Eval {
     /// What was measured: `HARDWARE, COMPILER VERSION, FLAG, ...`
     ///
     /// The server selects the model by it, and says how far to trust the ranking.
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "",
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "NAME", default_value_t, hide_default_value = true)]
     target: String,
     #[command(flatten)]
     selection: Selection,

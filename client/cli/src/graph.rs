@@ -6,7 +6,9 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use hlorank_graph::{FeatureFile, FeatureSet, MeasuredGraph, Pad, SegmentedGraph, opcode_name};
+use hlorank_graph::{
+    FeatureFile, FeatureSet, MeasuredGraph, Pad, SegmentedGraph, Summary, opcode_name,
+};
 use serde::Serialize;
 
 use crate::{
@@ -58,13 +60,8 @@ struct InspectedGraph {
     module: usize,
     name: String,
     kind: String,
-    nodes: usize,
-    edges: usize,
-    configurable: usize,
-    kept: usize,
-    segments: usize,
-    distinct_segments: usize,
-    largest_segment: usize,
+    #[serde(flatten)]
+    sizes: Summary,
     unknown_opcodes: usize,
     hash: String,
     configurations: usize,
@@ -93,7 +90,6 @@ impl Inspect {
 impl InspectedGraph {
     fn new(NumberedGraph { module, measured }: &NumberedGraph, with_nodes: bool) -> Self {
         let cut = SegmentedGraph::new(&measured.graph);
-        let sizes = &cut.summary;
         let measurements = measured.measurements.as_ref();
         let slots = measured.graph.configurable().iter().enumerate();
         let nodes = slots.map(|(slot, &node)| ConfigurableNode::new(measured, slot, node));
@@ -101,13 +97,7 @@ impl InspectedGraph {
             module: *module,
             name: measured.name.clone(),
             kind: cut.task.to_string(),
-            nodes: sizes.nodes,
-            edges: sizes.edges,
-            configurable: sizes.configurable,
-            kept: sizes.kept,
-            segments: sizes.segments,
-            distinct_segments: sizes.distinct_segments,
-            largest_segment: sizes.largest_segment,
+            sizes: cut.summary,
             unknown_opcodes: measured.graph.unknown_opcodes(),
             hash: cut.hash.to_string(),
             configurations: measurements.map_or(0, |measured| measured.run_times.len()),
@@ -140,13 +130,13 @@ impl Display for InspectedFile {
                 graph.module.to_string(),
                 graph.name.clone(),
                 graph.kind.clone(),
-                grouped(graph.nodes),
-                grouped(graph.edges),
-                grouped(graph.configurable),
-                grouped(graph.kept),
-                grouped(graph.segments),
-                grouped(graph.distinct_segments),
-                grouped(graph.largest_segment),
+                grouped(graph.sizes.nodes),
+                grouped(graph.sizes.edges),
+                grouped(graph.sizes.configurable),
+                grouped(graph.sizes.kept),
+                grouped(graph.sizes.segments),
+                grouped(graph.sizes.distinct_segments),
+                grouped(graph.sizes.largest_segment),
                 grouped(graph.configurations),
                 // A quarter of the digits tells graphs apart and keeps lines short.
                 graph.hash[..16].to_owned(),

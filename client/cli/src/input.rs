@@ -11,7 +11,7 @@ use hlorank_graph::{Configurations, FileKind, GraphFile, MeasuredGraph, Task};
 use crate::{
     configuration::{FILE_LIMITS, Json, read_text},
     error::CommandError,
-    measured::Measurements,
+    measured::{Measurements, ReadMeasurements},
     progress::Progress,
     run_times::RunTimes,
     server::{ModelChoice, Server},
@@ -96,6 +96,8 @@ pub(crate) struct Job<'a> {
     pub(crate) measured: &'a MeasuredGraph,
     pub(crate) configurations: &'a Configurations,
     pub(crate) run_times: Option<RunTimes<'a>>,
+    /// What the server learns from.
+    pub(crate) learned: Option<ReadMeasurements>,
 }
 
 fn task_parser() -> impl TypedValueParser<Value = Task> {
@@ -188,6 +190,7 @@ impl Subject {
             measured,
             configurations,
             run_times,
+            learned: self.measurements.read(&measured.graph)?,
         })
     }
 }

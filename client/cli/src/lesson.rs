@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use hlorank_client::v1;
 use serde::Serialize;
 
-use super::output::{counted, printable};
+use super::output::{counted, printable, words};
 
 /// What the server learned from measurements.
 #[derive(Debug, Serialize)]
@@ -19,18 +19,18 @@ pub(crate) struct Lesson {
     zero_shot_tau: f64,
     /// Stored measurements among them.
     stored_measurements: u32,
-    reporters: Vec<Reporter>,
+    reporters: Vec<v1::Reporter>,
     /// What related measurements taught.
     sources: Vec<Source>,
     /// What scores rest on.
-    rests_on: Vec<&'static str>,
+    rests_on: Vec<String>,
 }
 
 /// What related measurements taught: of instances, of kernels, or of the graph on another target.
 #[derive(Debug, Serialize)]
 struct Source {
     /// What they are of; `None` if this program does not know it.
-    kind: Option<&'static str>,
+    kind: Option<String>,
     /// The name of another target; else empty.
     target: String,
     /// Number of instances or kernels.
@@ -45,49 +45,9 @@ struct Source {
     refusal: Option<&'static str>,
 }
 
-/// What one reporter measured.
-#[derive(Debug, Serialize)]
-struct Reporter {
-    /// Empty if this client may not know it.
-    #[serde(rename = "reporter")]
-    name: String,
-    measured_configurations: u32,
-    /// Those of them that other reporters measured, too.
-    shared_configurations: u32,
-    /// By what factor its times of these differ from those of others.
-    times_differ_by: f64,
-}
-
-/// How far a ranking can be trusted.
-#[derive(Debug, Serialize)]
-pub(crate) struct Confidence {
-    /// Nodes of the graph whose opcodes the server does not know.
-    unknown_opcodes: u32,
-    /// Kendall's tau of the ranking and the run times, as expected, and an interval that holds it for four of five lists.
-    expected_tau: Option<f64>,
-    expected_tau_low: Option<f64>,
-    expected_tau_high: Option<f64>,
-    /// Time of the first configuration over that of the fastest, as expected, and what nine of ten do not exceed.
-    expected_slowdown: Option<f64>,
-    expected_slowdown_p90: Option<f64>,
-}
-
 impl From<&v1::Adaptation> for Lesson {
     fn from(adaptation: &v1::Adaptation) -> Self {
-        let evidence = |evidence| match evidence {
-            v1::Evidence::Unspecified => None,
-            v1::Evidence::Model => Some("model"),
-            v1::Evidence::Measurements => Some("measurements"),
-            v1::Evidence::OtherKernels => Some("other kernels"),
-            v1::Evidence::OtherTargets => Some("other targets"),
-            v1::Evidence::OtherInstances => Some("other instances"),
-        };
-        let reporter = |reporter: &v1::Reporter| Reporter {
-            name: reporter.reporter.clone(),
-            measured_configurations: reporter.measured_configs,
-            shared_configurations: reporter.shared_configs,
-            times_differ_by: reporter.times_differ_by,
-        };
+        let evidence = |evidence: v1::Evidence| words(evidence.as_str_name(), "EVIDENCE_");
         Self {
             target: adaptation.target.clone(),
             measured_configurations: adaptation.measured_configs,
@@ -96,7 +56,7 @@ impl From<&v1::Adaptation> for Lesson {
             leave_one_out_tau: adaptation.leave_one_out_tau,
             zero_shot_tau: adaptation.zero_shot_tau,
             stored_measurements: adaptation.stored_measurements,
-            reporters: adaptation.reporters.iter().map(reporter).collect(),
+            reporters: adaptation.reporters.clone(),
             sources: adaptation.sources.iter().map(Source::from).collect(),
             rests_on: adaptation.rests_on().filter_map(evidence).collect(),
         }
@@ -106,12 +66,7 @@ impl From<&v1::Adaptation> for Lesson {
 impl From<&v1::RelatedSource> for Source {
     fn from(source: &v1::RelatedSource) -> Self {
         Self {
-            kind: match source.kind() {
-                v1::SourceKind::Unspecified => None,
-                v1::SourceKind::Instances => Some("instances"),
-                v1::SourceKind::Kernels => Some("kernels"),
-                v1::SourceKind::Target => Some("target"),
-            },
+            kind: words(source.kind().as_str_name(), "SOURCE_KIND_"),
             target: source.target.clone(),
             lists: source.lists,
             measured_configurations: source.measured_configs,
@@ -131,19 +86,6 @@ impl From<&v1::RelatedSource> for Source {
     }
 }
 
-impl From<v1::Confidence> for Confidence {
-    fn from(confidence: v1::Confidence) -> Self {
-        Self {
-            unknown_opcodes: confidence.unknown_opcodes,
-            expected_tau: confidence.expected_tau,
-            expected_tau_low: confidence.expected_tau_low,
-            expected_tau_high: confidence.expected_tau_high,
-            expected_slowdown: confidence.expected_slowdown,
-            expected_slowdown_p90: confidence.expected_slowdown_p90,
-        }
-    }
-}
-
 impl Display for Lesson {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         // What was never measured says nothing worth a line.
@@ -157,7 +99,7 @@ impl Display for Lesson {
         // A single reporter is this client, or has nobody to differ from.
         if self.reporters.len() > 1 {
             for reporter in &self.reporters {
-                writeln!(formatter, "{reporter}")?;
+                writeln!(formatter, "{}", reporter_text(reporter))?;
             }
         }
         let measured = measured(self.measured_configurations);
@@ -173,27 +115,8 @@ impl Display for Lesson {
             formatter,
             "Learned from {measured} of `{target}`: tau {own:.2} when each is predicted by the others"
         )?;
-        if self.rests_on.contains(&"model") {
+        if self.rests_on.iter().any(|evidence| evidence == "model") {
             write!(formatter, ", {:.2} by the model alone", self.zero_shot_tau)?;
-        }
-        formatter.write_str(".")
-    }
-}
-
-impl Display for Reporter {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        match self.name.as_str() {
-            "" => formatter.write_str("Another client")?,
-            name => write!(formatter, "`{}`", printable(name))?,
-        }
-        let measured = counted(self.measured_configurations as usize, "configuration");
-        write!(formatter, " measured {measured}")?;
-        if self.shared_configurations > 0 {
-            write!(
-                formatter,
-                "; others measured {} of them, too, with times that differ by a factor of {:.2}",
-                self.shared_configurations, self.times_differ_by
-            )?;
         }
         formatter.write_str(".")
     }
@@ -202,7 +125,7 @@ impl Display for Reporter {
 impl Display for Source {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let measured = measured(self.measured_configurations);
-        let of = match self.kind {
+        let of = match self.kind.as_deref() {
             Some("instances") => format!("in {}", counted(self.lists as usize, "other instance")),
             Some("kernels") => {
                 let kernels = counted(self.lists as usize, "other kernel");
@@ -224,28 +147,46 @@ impl Display for Source {
     }
 }
 
-impl Display for Confidence {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let mut parts = Vec::new();
-        // The server sets the ends of the interval whenever it sets the tau.
-        let interval = self.expected_tau_low.zip(self.expected_tau_high);
-        if let Some((tau, (low, high))) = self.expected_tau.zip(interval) {
-            parts.push(format!(
-                "expected tau with run times {tau:.2} ({low:.2} to {high:.2})"
-            ));
-        }
-        if let Some((expected, upper)) = self.expected_slowdown.zip(self.expected_slowdown_p90) {
-            let [expected, upper] = [expected, upper].map(|slowdown| 100.0 * (slowdown - 1.0));
-            parts.push(format!(
-                "the first is expected {expected:.1} % above the fastest, at most {upper:.1} % nine times of ten"
-            ));
-        }
-        if self.unknown_opcodes > 0 {
-            let opcodes = counted(self.unknown_opcodes as usize, "opcode");
-            parts.push(format!("{opcodes} unknown to the models"));
-        }
-        write!(formatter, "Confidence: {}.", parts.join("; "))
+fn reporter_text(reporter: &v1::Reporter) -> String {
+    let name = match reporter.reporter.as_str() {
+        "" => "Another client".to_owned(),
+        name => format!("`{}`", printable(name)),
+    };
+    let measured = counted(reporter.measured_configs as usize, "configuration");
+    let shared = match reporter.shared_configs {
+        0 => String::new(),
+        shared => format!(
+            "; others measured {shared} of them, too, with times that differ by a factor of {:.2}",
+            reporter.times_differ_by
+        ),
+    };
+    format!("{name} measured {measured}{shared}.")
+}
+
+/// Returns how far a ranking can be trusted.
+pub(crate) fn confidence_text(confidence: &v1::Confidence) -> String {
+    let mut parts = Vec::new();
+    // The server sets the ends of the interval whenever it sets the tau.
+    let interval = confidence
+        .expected_tau_low
+        .zip(confidence.expected_tau_high);
+    if let Some((tau, (low, high))) = confidence.expected_tau.zip(interval) {
+        parts.push(format!(
+            "expected tau with run times {tau:.2} ({low:.2} to {high:.2})"
+        ));
     }
+    let slowdown = confidence.expected_slowdown;
+    if let Some((expected, upper)) = slowdown.zip(confidence.expected_slowdown_p90) {
+        let [expected, upper] = [expected, upper].map(|slowdown| 100.0 * (slowdown - 1.0));
+        parts.push(format!(
+            "the first is expected {expected:.1} % above the fastest, at most {upper:.1} % nine times of ten"
+        ));
+    }
+    if confidence.unknown_opcodes > 0 {
+        let opcodes = counted(confidence.unknown_opcodes as usize, "opcode");
+        parts.push(format!("{opcodes} unknown to the models"));
+    }
+    format!("Confidence: {}.", parts.join("; "))
 }
 
 fn measured(configurations: u32) -> String {
@@ -258,7 +199,7 @@ mod tests {
 
     #[test]
     fn confidence_says_what_is_expected_and_what_is_unknown() {
-        let expected = Confidence::from(v1::Confidence {
+        let expected = confidence_text(&v1::Confidence {
             expected_tau: Some(0.62),
             expected_tau_low: Some(0.4),
             expected_tau_high: Some(0.84),
@@ -267,7 +208,7 @@ mod tests {
             unknown_opcodes: 1,
         });
         assert_eq!(
-            expected.to_string(),
+            expected,
             "Confidence: expected tau with run times 0.62 (0.40 to 0.84); the first is expected 1.2 % above the fastest, \
              at most 4.0 % nine times of ten; 1 opcode unknown to the models."
         );

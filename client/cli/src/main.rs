@@ -147,10 +147,7 @@ impl Command {
             Self::Completions { shell } => Ok(print_completions(shell, Cli::command())?),
             Self::Man { folder } => {
                 let written = write_manual(&folder, Cli::command());
-                written.map_err(|source| CommandError::WrittenFile {
-                    path: folder.display().to_string(),
-                    source,
-                })
+                written.map_err(|error| CommandError::written(&folder, error))
             }
         }
     }

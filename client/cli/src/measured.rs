@@ -66,21 +66,8 @@ pub(crate) struct ReadMeasurements {
 struct MeasuredForm {
     configuration: serde_json::Value,
     seconds: Option<f64>,
-    failure: Option<MeasuredFailure>,
+    failure: Option<v1::MeasurementFailure>,
     repeats: Option<u32>,
-}
-
-/// Why a configuration has no run time.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum MeasuredFailure {
-    Compile,
-    Crash,
-    /// Commands of `hlorank worker` print it as the options of other programs are written.
-    #[serde(alias = "wrong-result")]
-    WrongResult,
-    Timeout,
-    Invalid,
 }
 
 /// A predicted run time.
@@ -167,23 +154,11 @@ impl MeasuredForm {
     /// Returns what came of measuring it.
     fn outcome(&self) -> MeasuredOutcome {
         match self.failure {
-            Some(failure) => MeasuredOutcome::Failed(failure.into()),
+            Some(failure) => MeasuredOutcome::Failed(failure),
             None => MeasuredOutcome::Time {
                 seconds: self.seconds.unwrap_or_default(),
                 repeats: self.repeats.unwrap_or(1),
             },
-        }
-    }
-}
-
-impl From<MeasuredFailure> for v1::MeasurementFailure {
-    fn from(failure: MeasuredFailure) -> Self {
-        match failure {
-            MeasuredFailure::Compile => Self::Compile,
-            MeasuredFailure::Crash => Self::Crash,
-            MeasuredFailure::WrongResult => Self::WrongResult,
-            MeasuredFailure::Timeout => Self::Timeout,
-            MeasuredFailure::Invalid => Self::Invalid,
         }
     }
 }

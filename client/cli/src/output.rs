@@ -212,6 +212,13 @@ pub(crate) fn counted(number: usize, noun: &str) -> String {
     format!("{} {noun}{plural}", grouped(number))
 }
 
+/// Returns the words of a value's name on the wire: `other kernels` of `EVIDENCE_OTHER_KERNELS`, and nothing of one that is not
+/// specified.
+pub(crate) fn words(name: &str, of: &str) -> Option<String> {
+    let words = name.strip_prefix(of)?.to_lowercase().replace('_', " ");
+    Some(words).filter(|words| words != "unspecified")
+}
+
 /// Formats what is known, or `-`.
 pub(crate) fn or_dash(known: Option<impl Display>) -> String {
     known.map_or_else(|| "-".to_owned(), |known| known.to_string())
@@ -244,8 +251,8 @@ pub(crate) fn run_time(nanoseconds: i64) -> String {
     clippy::cast_possible_truncation,
     reason = "a run time in nanoseconds fits"
 )]
-pub(crate) fn seconds(seconds: f32) -> String {
-    run_time((f64::from(seconds) * 1e9).round() as i64)
+pub(crate) fn seconds(seconds: impl Into<f64>) -> String {
+    run_time((seconds.into() * 1e9).round() as i64)
 }
 
 /// Returns the name of a unit of scores; `None` if they have none.

@@ -6,14 +6,15 @@ use std::{
 };
 
 use clap::{Args, builder::styling::Style};
-use hlorank_client::{Adapt, Client, GraphHandle, RankRequest, RankedConfig, Ranking, v1};
+use hlorank_client::{Client, GraphHandle, RankRequest, RankedConfig, Ranking, v1};
+use hlorank_graph::Configurations;
 use serde::Serialize;
 
 use crate::{
     configuration::ConfigurationForm,
     error::CommandError,
     input::{Job, Subject},
-    lesson::{Confidence, Lesson},
+    lesson::{Lesson, confidence_text},
     measured::Prediction,
     output::{
         Format, GOOD, Table, WARNING, counted, grouped, or_dash, printable, run_time, score_text,
@@ -80,11 +81,11 @@ pub(crate) struct GraphRanking {
     /// What the server learned from measurements.
     learned: Option<Lesson>,
     /// How far the ranking can be trusted, if the server knows it.
-    confidence: Option<Confidence>,
-    reuse: Reuse,
+    confidence: Option<v1::Confidence>,
+    reuse: v1::ReuseCounts,
     round_trip_ms: f64,
     server_ms: Stages,
-    warnings: Vec<Warning>,
+    warnings: Vec<v1::Warning>,
 }
 
 /// One of the best configurations.
@@ -118,17 +119,6 @@ struct MeasuredSummary {
     skipped_runs: usize,
 }
 
-/// How much work was shared.
-#[derive(Debug, Serialize)]
-struct Reuse {
-    configurations: u64,
-    distinct_configurations: u64,
-    segment_rows: u64,
-    distinct_segment_rows: u64,
-    rows_evaluated: u64,
-    rows_cached: u64,
-}
-
 /// Time of each stage on the server, in milliseconds.
 #[derive(Debug, Serialize)]
 struct Stages {
@@ -141,13 +131,6 @@ struct Stages {
     total: f64,
 }
 
-/// An unusual property of the request that the server accepted.
-#[derive(Debug, Serialize)]
-struct Warning {
-    reason: String,
-    message: String,
-}
-
 impl Rank {
     pub(crate) async fn run(self, format: Format) -> Result<(), CommandError> {
         let subject = &self.subject;
@@ -156,13 +139,11 @@ impl Rank {
         let loaded = subject.load(&progress)?;
         let jobs = loaded.iter().map(|loaded| subject.job(loaded));
         let jobs = jobs.collect::<Result<Vec<_>, _>>()?;
-        let learned = jobs.iter().map(|job| subject.adapt(job));
-        let learned = learned.collect::<Result<Vec<_>, _>>()?;
         let client = subject.server.connect().await?;
         let mut graphs = Vec::new();
-        for (job, learned) in jobs.iter().zip(learned) {
+        for job in &jobs {
             let handle = GraphHandle::from_measured(job.measured);
-            let request = subject.request(&handle, job, learned);
+            let request = subject.request(&handle, job, job.configurations);
             let request = request.top(self.top.top);
             let (ranking, time) = subject.rank(&client, job, &request).await?;
             graphs.push(GraphRanking::new(job, ranking, time));
@@ -173,23 +154,17 @@ impl Rank {
 }
 
 impl Subject {
-    /// Returns what the server learns from.
-    pub(crate) fn adapt(&self, job: &Job<'_>) -> Result<Option<Adapt>, CommandError> {
-        let learned = self.measurements.read(&job.measured.graph)?;
-        Ok(learned.map(|learned| learned.adapt))
-    }
-
-    /// Returns the request to rank the configurations of a graph.
+    /// Returns the request to rank configurations of a graph.
     pub(crate) fn request<'a>(
         &self,
         graph: &'a GraphHandle,
         job: &Job<'_>,
-        adapt: Option<Adapt>,
+        configurations: &Configurations,
     ) -> RankRequest<'a> {
-        RankRequest::new(graph, job.configurations)
+        RankRequest::new(graph, configurations)
             .model(self.model.model.clone())
             .target(self.measurements.target())
-            .adapt(adapt)
+            .adapt(job.learned.as_ref().map(|learned| &learned.adapt))
     }
 
     /// Ranks the configurations of a graph, and returns the time that it took.
@@ -215,8 +190,7 @@ impl GraphRanking {
         let best = best.collect();
         let run_times = job.run_times.as_ref();
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
-        let (timings, reuse) = (ranking.timings, ranking.reuse);
-        let warning = |v1::Warning { reason, message }| Warning { reason, message };
+        let timings = ranking.timings;
         Self {
             module: job.module,
             name: job.measured.name.clone(),
@@ -229,15 +203,8 @@ impl GraphRanking {
             ranking: best,
             measured: run_times.and_then(|times| MeasuredSummary::new(times, &ranking.best)),
             learned: ranking.adaptation.as_ref().map(Lesson::from),
-            confidence: ranking.confidence.map(Confidence::from),
-            reuse: Reuse {
-                configurations: reuse.configs,
-                distinct_configurations: reuse.distinct_configs,
-                segment_rows: reuse.segment_rows,
-                distinct_segment_rows: reuse.distinct_segment_rows,
-                rows_evaluated: reuse.rows_evaluated,
-                rows_cached: reuse.rows_cached,
-            },
+            confidence: ranking.confidence,
+            reuse: ranking.reuse,
             round_trip_ms: milliseconds(round_trip),
             server_ms: Stages {
                 queue: milliseconds(timings.queue),
@@ -248,7 +215,7 @@ impl GraphRanking {
                 rank: milliseconds(timings.rank),
                 total: milliseconds(timings.total),
             },
-            warnings: ranking.warnings.into_iter().map(warning).collect(),
+            warnings: ranking.warnings,
         }
     }
 }
@@ -311,7 +278,7 @@ impl GraphRanking {
             printable(&self.name),
             self.kind,
             counted(self.nodes, "node"),
-            grouped(count(self.reuse.distinct_configurations)),
+            grouped(count(self.reuse.distinct_configs)),
             printable(&self.model),
             self.round_trip_ms,
         )
@@ -350,10 +317,10 @@ impl GraphRanking {
     /// Returns sentences about the work, how far the ranking can be trusted, and what is unusual. The comparison with
     /// measured run times comes last, where it stays in view.
     pub(crate) fn remarks(&self) -> Vec<String> {
-        let work = format!("{}; {}", self.server_ms, self.reuse);
+        let work = format!("{}; {}", self.server_ms, reuse_text(self.reuse));
         let learned = self.learned.as_ref().map(ToString::to_string);
-        let confidence = self.confidence.as_ref().map(ToString::to_string);
-        let warnings = self.warnings.iter().map(ToString::to_string);
+        let confidence = self.confidence.as_ref().map(confidence_text);
+        let warnings = self.warnings.iter().map(warning_text);
         let measured = self.measured.as_ref();
         let measured = measured.map(|measured| measured.sentence(self.ranking.len()));
         let remarks = std::iter::once(work).chain(learned).chain(confidence);
@@ -388,14 +355,10 @@ impl MeasuredSummary {
     }
 }
 
-impl Display for Warning {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let label = styled(WARNING, "warning:");
-        // A warning may quote names of the request, which can contain control characters.
-        let message = printable(&self.message);
-        let reason = printable(&self.reason);
-        write!(formatter, "{label} {message} ({reason})")
-    }
+fn warning_text(v1::Warning { reason, message }: &v1::Warning) -> String {
+    let label = styled(WARNING, "warning:");
+    // A warning may quote names of the request, which can contain control characters.
+    format!("{label} {} ({})", printable(message), printable(reason))
 }
 
 impl Display for Stages {
@@ -408,17 +371,14 @@ impl Display for Stages {
     }
 }
 
-impl Display for Reuse {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "segment rows {}: {} distinct, {} evaluated, {} cached",
-            grouped(count(self.segment_rows)),
-            grouped(count(self.distinct_segment_rows)),
-            grouped(count(self.rows_evaluated)),
-            grouped(count(self.rows_cached)),
-        )
-    }
+fn reuse_text(reuse: v1::ReuseCounts) -> String {
+    format!(
+        "segment rows {}: {} distinct, {} evaluated, {} cached",
+        grouped(count(reuse.segment_rows)),
+        grouped(count(reuse.distinct_segment_rows)),
+        grouped(count(reuse.rows_evaluated)),
+        grouped(count(reuse.rows_cached)),
+    )
 }
 
 fn count(number: u64) -> usize {

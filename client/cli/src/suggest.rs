@@ -7,7 +7,7 @@ use clap::{
     builder::{PossibleValuesParser, TypedValueParser},
     value_parser,
 };
-use hlorank_client::{GraphHandle, SuggestRequest, Suggestion, SuggestionReason, SuggestionSource};
+use hlorank_client::{GraphHandle, SuggestRequest, Suggestion, SuggestionSource};
 use hlorank_graph::Configurations;
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use crate::{
     input::Subject,
     lesson::Lesson,
     measured::Prediction,
-    output::{Format, Table, counted, or_dash, printable},
+    output::{Format, Table, counted, or_dash, printable, words},
     progress::Progress,
 };
 
@@ -70,7 +70,7 @@ struct SuggestReport {
 struct SuggestedConfiguration {
     /// Number of the configuration among the candidates, if it is one of them.
     number: Option<usize>,
-    reason: &'static str,
+    reason: String,
     score: f32,
     predicted: Option<Prediction>,
     expected_improvement: f32,
@@ -84,14 +84,13 @@ impl Suggest {
         let subject = &self.subject;
         let loaded = subject.load_one(&Progress::over(1))?;
         let job = subject.job(&loaded)?;
-        let learned = subject.measurements.read(&job.measured.graph)?;
         let handle = GraphHandle::from_measured(job.measured);
         let mut request = SuggestRequest::new(&handle, job.configurations)
             .model(subject.model.model.clone())
             .target(subject.measurements.target())
             .count(self.count)
             .source(self.source);
-        if let Some(learned) = &learned {
+        if let Some(learned) = &job.learned {
             // After measurements in vain the server draws at random. One seed makes a call repeatable.
             request = request
                 .adapt(Some(&learned.adapt))
@@ -129,13 +128,9 @@ impl SuggestedConfiguration {
         };
         Self {
             number: None,
-            reason: match suggestion.reason {
-                SuggestionReason::Model => "model",
-                SuggestionReason::ExpectedImprovement => "expected improvement",
-                SuggestionReason::Random => "random",
-                // A newer server may have reasons that this program does not know.
-                SuggestionReason::Unspecified => "other",
-            },
+            // A newer server may have reasons that this program does not know.
+            reason: words(suggestion.reason.as_str_name(), "SUGGESTION_REASON_")
+                .unwrap_or_else(|| "other".to_owned()),
             score: suggestion.score,
             // No run time is 0, which the wire format sends for a missing number.
             predicted: (prediction.seconds > 0.0).then_some(prediction),
@@ -166,7 +161,7 @@ impl Display for SuggestReport {
             table.row([
                 place.to_string(),
                 or_dash(each.number),
-                each.reason.to_owned(),
+                each.reason.clone(),
                 or_dash(each.predicted),
                 each.short.clone(),
             ]);

@@ -119,10 +119,7 @@ impl CacheJob {
                 Err(error) if matches!(error.kind(), InvalidFilename | InvalidInput) => {
                     report.unreadable += 1;
                 }
-                Err(source) => {
-                    let path = path.display().to_string();
-                    return Err(CommandError::WrittenFile { path, source });
-                }
+                Err(error) => return Err(CommandError::written(&path, error)),
             }
         }
         Ok(report)

@@ -125,10 +125,15 @@ fn check_features(nodes: usize, features: &[f32]) -> Result<(), GraphError> {
             expected: nodes * FEATURES,
         });
     }
+    check_finite(features, FEATURES)
+}
+
+/// Checks that every feature of nodes with so many columns is finite.
+pub(crate) fn check_finite(features: &[f32], columns: usize) -> Result<(), GraphError> {
     match features.iter().position(|feature| !feature.is_finite()) {
         Some(at) => Err(GraphError::FeatureNotFinite {
-            node: at / FEATURES,
-            column: at % FEATURES,
+            node: at / columns,
+            column: at % columns,
         }),
         None => Ok(()),
     }

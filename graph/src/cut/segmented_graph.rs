@@ -38,7 +38,7 @@ pub struct SegmentedGraph {
 }
 
 /// Sizes of a graph.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Summary {
     /// Nodes.
     pub nodes: usize,

@@ -189,16 +189,8 @@ impl Graph {
 
     /// Returns the `[n, columns]` features padded with `pad`; `None` for [`Pad::MinusOne`] if the lengths are not known.
     pub fn features(&self, pad: Pad) -> Option<Vec<f32>> {
-        let mut features = self.raw_features().to_vec();
-        if pad != Pad::Zero {
-            for (row, lengths) in features
-                .chunks_exact_mut(FEATURES)
-                .zip(self.sequence_lengths()?)
-            {
-                lengths.pad_row(row, pad);
-            }
-        }
-        Some(features)
+        let nodes: Vec<u32> = (0..).take(self.len()).collect();
+        self.features_of(&nodes, pad)
     }
 
     /// Returns the features of some nodes, as [`Self::features`] does of all.

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use crate::{
     GraphArrays, GraphError, InstanceFeatureError, InstanceFeatures, InstanceValue, Limits,
     NamedFeatureSet,
-    arrays::{check_acyclic, check_ends, clear_signs_of_zeros},
+    arrays::{check_acyclic, check_ends, check_finite, clear_signs_of_zeros},
     features::is_set_name,
     hash::CanonicalForm,
 };
@@ -225,14 +225,7 @@ fn check_features(nodes: usize, features: &[f32]) -> Result<(), GraphError> {
             nodes,
         });
     }
-    let columns = features.len() / nodes;
-    match features.iter().position(|feature| !feature.is_finite()) {
-        Some(at) => Err(GraphError::FeatureNotFinite {
-            node: at / columns,
-            column: at % columns,
-        }),
-        None => Ok(()),
-    }
+    check_finite(features, features.len() / nodes)
 }
 
 #[cfg(test)]

@@ -223,14 +223,14 @@ impl Parser<'_, '_> {
                 name: "async_param".to_owned(),
                 opcode: "parameter".to_owned(),
                 parameter_number: number,
-                shape: Some(self.implied_shape(shape)?.as_ref().clone()),
+                shape: Some(self.implied_shape(shape)?),
                 ..HloInstructionProto::default()
             };
             self.push_implied(&parameter, shape, &mut computation)?;
         }
         // XLA gives the parameters and the operation these names.
         "async_op".clone_into(&mut operation.name);
-        operation.shape = Some(self.implied_shape(signature.result)?.as_ref().clone());
+        operation.shape = Some(self.implied_shape(signature.result)?);
         keep_dimensions(&mut operation);
         self.push_implied(&operation, signature.result, &mut computation)?;
         computation.close("", &mut self.builder)

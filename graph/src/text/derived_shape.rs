@@ -28,7 +28,7 @@ impl<'a> Parser<'a, '_> {
             let opcode = shortened(&instruction.opcode);
             return Err(self.lexer.error(start, TextError::NoShape { opcode }));
         };
-        instruction.shape = Some(self.implied_shape(shape)?.as_ref().clone());
+        instruction.shape = Some(self.implied_shape(shape)?);
         Ok(shape)
     }
 

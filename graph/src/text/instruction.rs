@@ -369,7 +369,7 @@ impl<'a> Parser<'a, '_> {
             let instruction = HloInstructionProto {
                 name: name.clone(),
                 opcode: "get-tuple-element".to_owned(),
-                shape: Some(self.implied_shape(shape)?.as_ref().clone()),
+                shape: Some(self.implied_shape(shape)?),
                 operand_ids: vec![computation.instruction_id(tuple)],
                 ..HloInstructionProto::default()
             };

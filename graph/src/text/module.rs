@@ -1,4 +1,4 @@
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use hlorank_proto::xla::ShapeProto;
 
@@ -209,7 +209,7 @@ impl<'a> Parser<'a, '_> {
 
     /// Returns the shape of an instruction that does not write it. An array has few dimensions, and the elements of all tuples
     /// together are counted, as if they were written: a short line must not take the memory of a long list.
-    pub(super) fn implied_shape(&mut self, shape: ShapeId) -> Result<Arc<ShapeProto>, GraphError> {
+    pub(super) fn implied_shape(&mut self, shape: ShapeId) -> Result<ShapeProto, GraphError> {
         let shape = self.shapes.shared(shape, &mut self.lexer)?;
         if shape.dimensions.len() > MAX_RANK {
             let too_long = TextError::ListTooLong { limit: MAX_RANK };
@@ -218,7 +218,7 @@ impl<'a> Parser<'a, '_> {
         }
         self.elements += shape.tuple_shapes.len();
         self.check_edges(self.elements)?;
-        Ok(shape)
+        Ok(shape.as_ref().clone())
     }
 
     /// Counts one more instruction.

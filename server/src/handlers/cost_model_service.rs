@@ -1,22 +1,13 @@
 //! The methods of `hlorank.v1.CostModelService`. Each has a file of its own.
 
 use hlorank_proto::{
-    received::{
-        PutGraphRequest, RankConfigsRequest, RankConfigsStreamRequest, ReportMeasurementsRequest,
-        SuggestConfigsRequest, cost_model_service_server::CostModelService,
-    },
-    v1::{
-        DecideRequest, DecideResponse, DeleteMeasurementsRequest, DeleteMeasurementsResponse,
-        GetMeasuredGraphRequest, GetMeasuredGraphResponse, ListDecisionsRequest,
-        ListDecisionsResponse, ListMeasurementsRequest, ListMeasurementsResponse, PutGraphResponse,
-        RankConfigsResponse, RenewLeasesRequest, RenewLeasesResponse, ReportMeasurementsResponse,
-        SuggestConfigsResponse,
-    },
+    received::{self, cost_model_service_server::CostModelService},
+    v1,
 };
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Request, Response, Streaming};
 
 use super::{
-    CostModel,
+    Answer, CostModel,
     rank_configs_stream::{Answers, RankStream},
 };
 
@@ -24,89 +15,79 @@ use super::{
 impl CostModelService for CostModel {
     async fn rank_configs(
         &self,
-        request: Request<RankConfigsRequest>,
-    ) -> Result<Response<RankConfigsResponse>, Status> {
-        let call = self.call(request.extensions())?;
-        let answer = self.rank(request.into_inner(), call).await?;
-        Ok(Response::new(answer))
+        request: Request<received::RankConfigsRequest>,
+    ) -> Answer<v1::RankConfigsResponse> {
+        let (request, call) = self.call(request)?;
+        Ok(Response::new(self.rank(request, call).await?))
     }
 
     async fn suggest_configs(
         &self,
-        request: Request<SuggestConfigsRequest>,
-    ) -> Result<Response<SuggestConfigsResponse>, Status> {
-        let call = self.call(request.extensions())?;
-        let answer = self.suggest(request.into_inner(), call).await?;
-        Ok(Response::new(answer))
+        request: Request<received::SuggestConfigsRequest>,
+    ) -> Answer<v1::SuggestConfigsResponse> {
+        let (request, call) = self.call(request)?;
+        Ok(Response::new(self.suggest(request, call).await?))
     }
 
     type RankConfigsStreamStream = Answers;
 
     async fn rank_configs_stream(
         &self,
-        request: Request<Streaming<RankConfigsStreamRequest>>,
-    ) -> Result<Response<Answers>, Status> {
-        let call = self.call(request.extensions())?;
-        let stream = RankStream::new(self.clone(), request.into_inner(), call);
+        request: Request<Streaming<received::RankConfigsStreamRequest>>,
+    ) -> Answer<Answers> {
+        let (messages, call) = self.call(request)?;
+        let stream = RankStream::new(self.clone(), messages, call);
         Ok(Response::new(stream.answers()))
     }
 
     async fn put_graph(
         &self,
-        request: Request<PutGraphRequest>,
-    ) -> Result<Response<PutGraphResponse>, Status> {
-        let call = self.call(request.extensions())?;
-        let answer = self.put(request.into_inner(), &call).await?;
-        Ok(Response::new(answer))
+        request: Request<received::PutGraphRequest>,
+    ) -> Answer<v1::PutGraphResponse> {
+        let (request, call) = self.call(request)?;
+        Ok(Response::new(self.put(request, &call).await?))
     }
 
     async fn report_measurements(
         &self,
-        request: Request<ReportMeasurementsRequest>,
-    ) -> Result<Response<ReportMeasurementsResponse>, Status> {
-        let call = self.call(request.extensions())?;
-        let answer = self.report(request.into_inner(), &call).await?;
-        Ok(Response::new(answer))
+        request: Request<received::ReportMeasurementsRequest>,
+    ) -> Answer<v1::ReportMeasurementsResponse> {
+        let (request, call) = self.call(request)?;
+        Ok(Response::new(self.report(request, &call).await?))
     }
 
     async fn renew_leases(
         &self,
-        request: Request<RenewLeasesRequest>,
-    ) -> Result<Response<RenewLeasesResponse>, Status> {
-        let answer = self.renew(request.into_inner()).await?;
-        Ok(Response::new(answer))
+        request: Request<v1::RenewLeasesRequest>,
+    ) -> Answer<v1::RenewLeasesResponse> {
+        Ok(Response::new(self.renew(request.into_inner()).await?))
     }
 
     async fn list_measurements(
         &self,
-        request: Request<ListMeasurementsRequest>,
-    ) -> Result<Response<ListMeasurementsResponse>, Status> {
-        let call = self.call(request.extensions())?;
-        let answer = self.list(request.into_inner(), &call).await?;
-        Ok(Response::new(answer))
+        request: Request<v1::ListMeasurementsRequest>,
+    ) -> Answer<v1::ListMeasurementsResponse> {
+        let (request, call) = self.call(request)?;
+        Ok(Response::new(self.list(request, &call).await?))
     }
 
     async fn get_measured_graph(
         &self,
-        request: Request<GetMeasuredGraphRequest>,
-    ) -> Result<Response<GetMeasuredGraphResponse>, Status> {
-        let call = self.call(request.extensions())?;
-        let answer = self.measured_graph(request.into_inner(), &call).await?;
-        Ok(Response::new(answer))
+        request: Request<v1::GetMeasuredGraphRequest>,
+    ) -> Answer<v1::GetMeasuredGraphResponse> {
+        let (request, call) = self.call(request)?;
+        Ok(Response::new(self.measured_graph(request, &call).await?))
     }
 
     async fn delete_measurements(
         &self,
-        request: Request<DeleteMeasurementsRequest>,
-    ) -> Result<Response<DeleteMeasurementsResponse>, Status> {
-        let call = self.call(request.extensions())?;
-        let answer = self.delete(request.into_inner(), &call).await?;
-        Ok(Response::new(answer))
+        request: Request<v1::DeleteMeasurementsRequest>,
+    ) -> Answer<v1::DeleteMeasurementsResponse> {
+        let (request, call) = self.call(request)?;
+        Ok(Response::new(self.delete(request, &call).await?))
     }
-    async fn decide(
-        &self,
-        request: Request<DecideRequest>,
-    ) -> Result<Response<DecideResponse>, Status> {
+
+    async fn decide(&self, request: Request<v1::DecideRequest>) -> Answer<v1::DecideResponse> {
         // Without a place, so that no load refuses it.
         let client = CostModel::client(request.extensions());
         let record = request.extensions().get().cloned().unwrap_or_default();
@@ -116,10 +97,10 @@ impl CostModelService for CostModel {
 
     async fn list_decisions(
         &self,
-        request: Request<ListDecisionsRequest>,
-    ) -> Result<Response<ListDecisionsResponse>, Status> {
-        let call = self.call(request.extensions())?;
-        let listed = Self::list_decisions(self, request.into_inner(), &call);
+        request: Request<v1::ListDecisionsRequest>,
+    ) -> Answer<v1::ListDecisionsResponse> {
+        let (request, call) = self.call(request)?;
+        let listed = Self::list_decisions(self, request, &call);
         Ok(Response::new(listed.await?))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hlorank_graph::to_hex;
 use hlorank_proto::{
     methods::Scope,
     v1::{
@@ -25,8 +26,8 @@ use crate::{
     errors::ServiceError,
     leases::{ClaimRequest, ClaimState, LeaseWorker},
     store::{
-        DecisionAnswer, DecisionFilter, DecisionLookup, DecisionProposal, DecisionSubject,
-        ReaderDecisions, StoredDecision, TargetFault, canonical_target, different_parts,
+        DecisionFilter, DecisionLookup, DecisionProposal, DecisionSubject, ReaderDecisions,
+        StoredDecision, TargetFault, canonical_target, different_parts,
     },
     telemetry::CallRecord,
 };
@@ -77,17 +78,18 @@ impl CostModel {
                 (proposed.view, ClaimState::Free)
             }
         };
+        let answers = store.series();
         let (answer, outcome) = match (view.decision, claim) {
             (Some(decision), _) => {
                 let decided = message(decision, client);
-                (DecisionAnswer::Decided, Outcome::Decided(decided))
+                (&answers.decided, Outcome::Decided(decided))
             }
             (None, ClaimState::Granted) => {
                 let expires_in = written(ttl);
                 let claimed = Claimed { expires_in };
-                (DecisionAnswer::Claimed, Outcome::Claimed(claimed))
+                (&answers.claimed, Outcome::Claimed(claimed))
             }
-            (None, ClaimState::Held(since)) => (DecisionAnswer::Held, Outcome::Held(held(since))),
+            (None, ClaimState::Held(since)) => (&answers.held, Outcome::Held(held(since))),
             (None, ClaimState::Free) => {
                 let near = view.near.into_iter();
                 let near = near.map(|decision| NearDecision {
@@ -96,10 +98,10 @@ impl CostModel {
                 });
                 let near = near.collect();
                 let undecided = Outcome::Undecided(Undecided { near });
-                (DecisionAnswer::Undecided, undecided)
+                (&answers.undecided, undecided)
             }
         };
-        store.answered(answer);
+        answer.increment(1);
         Ok(DecideResponse {
             snapshot: match request.snapshot {
                 0 => view.snapshot,
@@ -212,9 +214,7 @@ fn record_change(record: &CallRecord, subject: &DecisionSubject, generation: u64
     } = subject;
     let key = match std::str::from_utf8(key) {
         Ok(text) => text.to_owned(),
-        Err(_) => key
-            .iter()
-            .fold(String::new(), |text, byte| format!("{text}{byte:02x}")),
+        Err(_) => to_hex(key),
     };
     record.changes(|change| {
         change.decision = Some(format!("{namespace} {key}"));

@@ -8,7 +8,7 @@ use hlorank_proto::v1::{
 use tonic::{Request, Response, Status};
 use tracing::Instrument as _;
 
-use super::{Models, models::check_name};
+use super::{Answer, Models, models::check_name};
 use crate::{
     errors::ServiceError,
     registry::{AdminError, CanarySplit, PolicyChange},
@@ -48,10 +48,7 @@ impl ModelAdmin {
 
 #[tonic::async_trait]
 impl ModelAdminService for ModelAdmin {
-    async fn reload(
-        &self,
-        request: Request<ReloadRequest>,
-    ) -> Result<Response<ReloadResponse>, Status> {
+    async fn reload(&self, request: Request<ReloadRequest>) -> Answer<ReloadResponse> {
         let (record, _) = opened(request, |_| AuditedChange::default());
         let registry = Arc::clone(&self.0.registry);
         complete(record, async move { registry.reload().await }).await?;
@@ -59,7 +56,7 @@ impl ModelAdminService for ModelAdmin {
         Ok(Response::new(ReloadResponse { models }))
     }
 
-    async fn pin(&self, request: Request<PinRequest>) -> Result<Response<PinResponse>, Status> {
+    async fn pin(&self, request: Request<PinRequest>) -> Answer<PinResponse> {
         let (record, PinRequest { name, version }) = opened(request, |asked| AuditedChange {
             version: Some(asked.version),
             ..AuditedChange::of_model(&asked.name)
@@ -70,30 +67,21 @@ impl ModelAdminService for ModelAdmin {
         Ok(Response::new(PinResponse { models }))
     }
 
-    async fn unpin(
-        &self,
-        request: Request<UnpinRequest>,
-    ) -> Result<Response<UnpinResponse>, Status> {
+    async fn unpin(&self, request: Request<UnpinRequest>) -> Answer<UnpinResponse> {
         let (record, UnpinRequest { name }) =
             opened(request, |asked| AuditedChange::of_model(&asked.name));
         let models = self.apply(record, name, PolicyChange::Unpin).await?;
         Ok(Response::new(UnpinResponse { models }))
     }
 
-    async fn rollback(
-        &self,
-        request: Request<RollbackRequest>,
-    ) -> Result<Response<RollbackResponse>, Status> {
+    async fn rollback(&self, request: Request<RollbackRequest>) -> Answer<RollbackResponse> {
         let (record, RollbackRequest { name }) =
             opened(request, |asked| AuditedChange::of_model(&asked.name));
         let models = self.apply(record, name, PolicyChange::Rollback).await?;
         Ok(Response::new(RollbackResponse { models }))
     }
 
-    async fn set_canary(
-        &self,
-        request: Request<SetCanaryRequest>,
-    ) -> Result<Response<SetCanaryResponse>, Status> {
+    async fn set_canary(&self, request: Request<SetCanaryRequest>) -> Answer<SetCanaryResponse> {
         let (record, request) = opened(request, |asked| AuditedChange {
             version: Some(asked.version).filter(|version| *version > 0),
             percent: Some(asked.percent),

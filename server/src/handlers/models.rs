@@ -9,9 +9,10 @@ use hlorank_proto::v1::{
     GetModelResponse, ListModelsRequest, ListModelsResponse, ModelSelector,
     model_service_server::ModelService,
 };
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response};
 
 use super::{
+    Answer,
     answer::{count, selector},
     request::wanted_version,
 };
@@ -66,17 +67,11 @@ impl Models {
 
 #[tonic::async_trait]
 impl ModelService for Models {
-    async fn list_models(
-        &self,
-        _: Request<ListModelsRequest>,
-    ) -> Result<Response<ListModelsResponse>, Status> {
+    async fn list_models(&self, _: Request<ListModelsRequest>) -> Answer<ListModelsResponse> {
         Ok(Response::new(ListModelsResponse { models: self.all() }))
     }
 
-    async fn get_model(
-        &self,
-        request: Request<GetModelRequest>,
-    ) -> Result<Response<GetModelResponse>, Status> {
+    async fn get_model(&self, request: Request<GetModelRequest>) -> Answer<GetModelResponse> {
         let GetModelRequest { name, version } = request.into_inner();
         check_name(&name)?;
         let model = self.find(&name, version)?;
@@ -88,7 +83,7 @@ impl ModelService for Models {
     async fn compare_models(
         &self,
         request: Request<CompareModelsRequest>,
-    ) -> Result<Response<CompareModelsResponse>, Status> {
+    ) -> Answer<CompareModelsResponse> {
         Ok(Response::new(self.compare(request.into_inner()).await?))
     }
 }

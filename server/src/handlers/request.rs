@@ -9,7 +9,7 @@ use hlorank_proto::{
     received::Adapt,
     v1::{self, ModelSelector},
 };
-use tonic::Extensions;
+use tonic::{Extensions, Request};
 
 use crate::{
     admission::{Admission, Place},
@@ -70,20 +70,22 @@ const MAX_PAGE_SIZE: u32 = 10_000;
 pub(super) const PAGE_BYTES: usize = 16 << 20;
 
 impl CostModel {
-    /// Returns the call that a request belongs to, from what the layers found out about it.
-    pub(super) fn call(&self, extensions: &Extensions) -> Result<Call, ServiceError> {
+    /// Returns the message of a request, and the call that it belongs to, from what the layers found out about it.
+    pub(super) fn call<M>(&self, request: Request<M>) -> Result<(M, Call), ServiceError> {
+        let (_, extensions, message) = request.into_parts();
         let caller = extensions.get().cloned().unwrap_or(Caller::Unknown);
         let place = match extensions.get::<Place>() {
             Some(place) => Ok(place.clone()),
             None => self.admission.open(&caller, 0),
         };
-        Ok(Call {
+        let call = Call {
             place: place?,
             // Calls that are not observed leave their record unread.
             record: extensions.get::<CallRecord>().cloned().unwrap_or_default(),
             deadline: extensions.get().copied(),
-            client: Self::client(extensions),
-        })
+            client: Self::client(&extensions),
+        };
+        Ok((message, call))
     }
 
     /// Returns who makes a call.

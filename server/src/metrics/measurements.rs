@@ -10,35 +10,57 @@ use parking_lot::Mutex;
 use super::recorder::{Recorder, series, set};
 use crate::ranking_quality::{GraphQuality, QualitySummary};
 
-/// Metrics of the store of measurements.
-pub struct StoreSeries {
-    /// Measurements.
-    pub measurements: Gauge,
-    /// Decisions.
-    pub decisions: Gauge,
-    /// Answers to calls that ask for a decision: decided, claimed, held and undecided.
-    pub answers: [Counter; 4],
-    /// Bytes of all.
-    pub bytes: Gauge,
-    /// Maximum number of bytes.
-    pub max_bytes: Gauge,
-    /// New measurements.
-    pub accepted: Counter,
-    /// Measurements that were reported before.
-    pub known: Counter,
-    /// Deleted measurements.
-    pub deleted: Counter,
-    /// Failed reads and writes.
-    pub failures: Counter,
+series! {
+    /// Metrics of the store of measurements.
+    pub struct StoreSeries {
+        /// Measurements in the store; 0 without --measurements
+        pub measurements: Gauge = "hlorank_measurements",
+        /// Decisions in the store, superseded ones too; 0 without --measurements
+        pub decisions: Gauge = "hlorank_decisions",
+        /// Bytes of the measurements and decisions in the store, without the overhead of the file
+        pub bytes: Gauge = "hlorank_measurements_bytes",
+        /// Maximum number of bytes of the measurements in the store; 0 without --measurements
+        pub max_bytes: Gauge = "hlorank_measurements_max_bytes",
+        /// Measurements that were deleted by calls, or because they expired
+        pub deleted: Counter = "hlorank_measurements_deleted_total",
+        /// Reads and writes of the store that failed. A call to rank goes on without stored measurements
+        pub failures: Counter = "hlorank_measurements_failures_total",
+    }
+    Counter "hlorank_measurements_reported_total" by result: "Measurements of successful reports: accepted, or known because they were reported before" {
+        /// New measurements.
+        pub accepted = "accepted",
+        /// Measurements that were reported before.
+        pub known = "known",
+    }
+    Counter "hlorank_decisions_answered_total" by outcome: "Answers of Decide: the key is decided, or the call claimed it, or another worker tunes it, or nobody does" {
+        /// Calls that got a decision.
+        pub decided = "decided",
+        /// Calls that got the claim.
+        pub claimed = "claimed",
+        /// Calls that found the claim of another worker.
+        pub held = "held",
+        /// Calls that asked for no claim, and found neither.
+        pub undecided = "undecided",
+    }
 }
 
 /// Metrics of how well model versions rank what clients measured.
 pub struct QualitySeries {
-    replayed: Counter,
-    failed: Counter,
-    replay_seconds: Histogram,
+    replays: ReplaySeries,
     recorder: Arc<Recorder>,
     versions: Mutex<PublishedSeries>,
+}
+
+series! {
+    /// Metrics of replays.
+    struct ReplaySeries {
+        /// Time of replays, each of one graph through one version, with the time that they wait for other work
+        seconds: Histogram = "hlorank_quality_replay_duration_seconds",
+    }
+    Counter "hlorank_quality_replays_total" by result: "Replays of the measurements of one graph through one version" {
+        replayed = "replayed",
+        failed = "failed",
+    }
 }
 
 /// The name of a model and the role of its version.
@@ -79,76 +101,13 @@ const OTHER: &str = "other";
 /// Value of labels before anything was replayed.
 const NONE: &str = "none";
 
-impl StoreSeries {
-    pub(super) fn new(recorder: &Recorder) -> Self {
-        let reported = |result| {
-            recorder.series(
-                "hlorank_measurements_reported_total",
-                "Measurements of successful reports: accepted, or known because they were reported before",
-                &[("result", result)],
-            )
-        };
-        let gauge = |name, help| recorder.series(name, help, &[]);
-        Self {
-            measurements: gauge(
-                "hlorank_measurements",
-                "Measurements in the store; 0 without --measurements",
-            ),
-            decisions: gauge(
-                "hlorank_decisions",
-                "Decisions in the store, superseded ones too; 0 without --measurements",
-            ),
-            answers: ["decided", "claimed", "held", "undecided"].map(|outcome| {
-                recorder.series(
-                    "hlorank_decisions_answered_total",
-                    "Answers of Decide: the key is decided, or the call claimed it, or another worker tunes it, or nobody does",
-                    &[("outcome", outcome)],
-                )
-            }),
-            bytes: gauge(
-                "hlorank_measurements_bytes",
-                "Bytes of the measurements and decisions in the store, without the overhead of the file",
-            ),
-            max_bytes: gauge(
-                "hlorank_measurements_max_bytes",
-                "Maximum number of bytes of the measurements in the store; 0 without --measurements",
-            ),
-            accepted: reported("accepted"),
-            known: reported("known"),
-            deleted: recorder.series(
-                "hlorank_measurements_deleted_total",
-                "Measurements that were deleted by calls, or because they expired",
-                &[],
-            ),
-            failures: recorder.series(
-                "hlorank_measurements_failures_total",
-                "Reads and writes of the store that failed. A call to rank goes on without stored measurements",
-                &[],
-            ),
-        }
-    }
-}
-
 impl QualitySeries {
     pub(super) fn new(recorder: &Arc<Recorder>) -> Self {
         // A metric without a series is not exported, so one with placeholders shows that the metric
         // exists.
         RankingSeries::of_version(recorder, [NONE; 3]).set(&QualitySummary::default());
-        let replays = |result| {
-            recorder.series(
-                "hlorank_quality_replays_total",
-                "Replays of the measurements of one graph through one version",
-                &[("result", result)],
-            )
-        };
         Self {
-            replayed: replays("replayed"),
-            failed: replays("failed"),
-            replay_seconds: recorder.series(
-                "hlorank_quality_replay_duration_seconds",
-                "Time of replays, each of one graph through one version, with the time that they wait for other work",
-                &[],
-            ),
+            replays: ReplaySeries::new(recorder, &[]),
             recorder: Arc::clone(recorder),
             versions: Mutex::default(),
         }
@@ -157,17 +116,12 @@ impl QualitySeries {
     /// Counts a replay.
     pub fn replayed(&self, succeeded: bool, duration: Duration) {
         let counter = if succeeded {
-            &self.replayed
+            &self.replays.replayed
         } else {
-            &self.failed
+            &self.replays.failed
         };
         counter.increment(1);
-        self.replay_took(duration);
-    }
-
-    /// Records the time of a replay that is counted elsewhere.
-    pub fn replay_took(&self, duration: Duration) {
-        self.replay_seconds.record(duration);
+        self.replays.seconds.record(duration);
     }
 
     /// Publishes how well versions rank graphs, each on a target. What is not among them becomes zero.

@@ -18,7 +18,7 @@ mod work;
 
 pub use calls::{CallSeries, Method, Methods, code_name};
 pub use measurements::{QualitySeries, StoreSeries};
-pub use model::{LoadingSeries, ModelSeries, VersionSeries};
+pub use model::{LoadingSeries, ModelSeries, VersionSeries, WorkSeries};
 pub use recorder::set;
 pub use security::{ConnectionSeries, ReloadSeries, SecuritySeries};
 pub use server::Metrics;

@@ -5,7 +5,7 @@ use metrics::{Counter, Gauge, Histogram};
 
 use super::{
     calls::CallSeries,
-    recorder::{Recorder, set},
+    recorder::{Recorder, series, set},
 };
 use crate::{
     model::{ModelState, REJECTION_REASONS, Rejection},
@@ -16,19 +16,32 @@ use crate::{
 pub struct ModelSeries {
     /// Metrics of its calls, by the name of each method that selects a model.
     pub calls: HashMap<&'static str, CallSeries>,
-    configs: Counter,
-    /// Partial rankings.
-    pub partial_rankings: Counter,
-    distinct_configs: Counter,
-    segment_rows: Counter,
-    rows_evaluated: Counter,
-    rows_cached: Counter,
-    /// Failed runs of ONNX Runtime.
-    pub failed_runs: Counter,
-    /// Runs that were left behind with their thread.
-    pub abandoned_runs: Counter,
+    /// Metrics of what it computes.
+    pub work: WorkSeries,
     /// Metrics of the model's versions.
     pub versions: VersionSeries,
+}
+
+series! {
+    /// Metrics of what one model computes.
+    pub struct WorkSeries {
+        /// Scored configurations
+        configs: Counter = "hlorank_configs_total",
+        /// Rankings of only the first configurations, which allow_partial permits if the deadline is too short for all of them
+        pub partial_rankings: Counter = "hlorank_partial_rankings_total",
+        /// Scored configurations without the duplicates in their batch
+        distinct_configs: Counter = "hlorank_distinct_configs_total",
+        /// Pairs of segment and configuration in scored batches, before deduplication
+        segment_rows: Counter = "hlorank_segment_rows_total",
+        /// Distinct rows of scored batches that were evaluated for that batch
+        rows_evaluated: Counter = "hlorank_rows_evaluated_total",
+        /// Distinct rows of scored batches that were evaluated for another call, earlier or at the same time
+        rows_cached: Counter = "hlorank_rows_cached_total",
+        /// Failed runs of a model's ONNX files. If rows of several calls fail together, they are retried in parts
+        pub failed_runs: Counter = "hlorank_model_failed_runs_total",
+        /// Runs that did not end although they were stopped. The thread is left behind and replaced, and the version no longer serves
+        pub abandoned_runs: Counter = "hlorank_abandoned_runs_total",
+    }
 }
 
 /// Metrics of the versions of one model.
@@ -55,42 +68,15 @@ impl ModelSeries {
         let selecting = METHODS.iter().filter(|method| method.selects_model);
         let calls =
             selecting.map(|method| (method.name, CallSeries::new(recorder, method.name, model)));
-        let counter = |name, help| recorder.series(name, help, &[("model", model)]);
         Self {
             calls: calls.collect(),
-            configs: counter("hlorank_configs_total", "Scored configurations"),
-            partial_rankings: counter(
-                "hlorank_partial_rankings_total",
-                "Rankings of only the first configurations, which allow_partial permits if the deadline is too short for all of them",
-            ),
-            distinct_configs: counter(
-                "hlorank_distinct_configs_total",
-                "Scored configurations without the duplicates in their batch",
-            ),
-            segment_rows: counter(
-                "hlorank_segment_rows_total",
-                "Pairs of segment and configuration in scored batches, before deduplication",
-            ),
-            rows_evaluated: counter(
-                "hlorank_rows_evaluated_total",
-                "Distinct rows of scored batches that were evaluated for that batch",
-            ),
-            rows_cached: counter(
-                "hlorank_rows_cached_total",
-                "Distinct rows of scored batches that were evaluated for another call, earlier or at the same time",
-            ),
-            failed_runs: counter(
-                "hlorank_model_failed_runs_total",
-                "Failed runs of a model's ONNX files. If rows of several calls fail together, they are retried in parts",
-            ),
-            abandoned_runs: counter(
-                "hlorank_abandoned_runs_total",
-                "Runs that did not end although they were stopped. The thread is left behind and replaced, and the version no longer serves",
-            ),
+            work: WorkSeries::new(recorder, &[("model", model)]),
             versions: VersionSeries::new(recorder, model),
         }
     }
+}
 
+impl WorkSeries {
     /// Counts the configurations and rows of a scored batch.
     pub fn scored(&self, reuse: Reuse) {
         self.configs.increment(reuse.configs as u64);

@@ -82,23 +82,33 @@ kinds! {
     Histogram: describe_histogram, register_histogram;
 }
 
-/// Declares a struct of series with the same labels. The doc of a series is its help text.
+/// Declares a struct of series with the same labels. The doc of a series is its help text. A metric that has one more label follows
+/// with its help text, and has a series for each value of that label.
 macro_rules! series {
     (
         $(#[$doc:meta])*
         $visible:vis struct $name:ident {
             $($(#[doc = $help:literal])+ $field_visible:vis $field:ident: $kind:ident = $metric:literal,)*
         }
+        $($labelled_kind:ident $labelled:literal by $label:ident: $labelled_help:literal {
+            $($(#[doc = $value_doc:literal])* $value_visible:vis $value_field:ident = $value:literal,)+
+        })*
     ) => {
         $(#[$doc])*
+        #[allow(clippy::doc_markdown, reason = "the help of a metric is plain text")]
         $visible struct $name {
             $($(#[doc = $help])+ $field_visible $field: $kind,)*
+            $($($(#[doc = $value_doc])* $value_visible $value_field: $labelled_kind,)+)*
         }
 
         impl $name {
             pub(super) fn new(recorder: &Recorder, labels: $crate::metrics::recorder::Labels<'_>) -> Self {
                 Self {
                     $($field: recorder.series($metric, concat!($($help),+), labels),)*
+                    $($($value_field: {
+                        let labels = [labels, &[(stringify!($label), $value)]].concat();
+                        recorder.series($labelled, $labelled_help, &labels)
+                    },)+)*
                 }
             }
         }

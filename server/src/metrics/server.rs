@@ -61,14 +61,14 @@ impl Metrics {
         build.set(1.0);
         Self {
             methods: Methods::new(&recorder, reasons),
-            stages: StageSeries::new(&recorder),
+            stages: StageSeries::new(&recorder, &[]),
             other_caches: CacheSizes::new(&recorder),
             graph_cache: GraphCacheSeries::new(&recorder),
             embedding_cache: CacheSeries::new(&recorder, "embeddings"),
             load: LoadSeries::new(&recorder, &[]),
             loading: LoadingSeries::new(&recorder),
             security: SecuritySeries::new(&recorder),
-            store: Arc::new(StoreSeries::new(&recorder)),
+            store: Arc::new(StoreSeries::new(&recorder, &[])),
             quality: QualitySeries::new(&recorder),
             models: RwLock::default(),
             process: ProcessSeries::new(&recorder, &[]),

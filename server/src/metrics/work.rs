@@ -29,17 +29,20 @@ series! {
     }
 }
 
-/// Time that calls spend in each stage.
-pub struct StageSeries {
-    queue: Histogram,
-    /// Time to read a graph.
-    pub featurize: Histogram,
-    parse: Histogram,
-    encode: Histogram,
-    head: Histogram,
-    /// Time to rank.
-    pub rank: Histogram,
-    total: Histogram,
+series! {
+    /// Time that calls spend in each stage.
+    pub struct StageSeries {}
+    Histogram "hlorank_stage_duration_seconds" by stage: "Time per stage: queue, parse, encode, head and total of every scored batch, rank of every ranking, and featurize of every graph that was read" {
+        queue = "queue",
+        /// Time to read a graph.
+        pub featurize = "featurize",
+        parse = "parse",
+        encode = "encode",
+        head = "head",
+        /// Time to rank.
+        pub rank = "rank",
+        total = "total",
+    }
 }
 
 /// Metrics of a cache, or of one index of a cache.
@@ -59,11 +62,18 @@ pub struct CacheSeries {
     pub entries: Gauge,
 }
 
-/// Size of a cache whose lookups are not counted, and its limit.
-#[derive(Clone)]
-pub struct CacheSize {
-    bytes: Gauge,
-    max_bytes: Gauge,
+series! {
+    /// Size of a cache whose lookups are not counted, and its limit.
+    #[derive(Clone)]
+    pub struct CacheSize {
+        /// Size of the cache in bytes, including keys: graphs by hash and by the source that was sent (a graph that both have is
+        /// held once and counted in both), embeddings, the kernels of programs before fusion, what models computed of segments
+        /// alone, what was learned from the measurements of a graph and from those of other targets, models of instances,
+        /// batches that calls name by digest, and leases
+        bytes: Gauge = "hlorank_cache_bytes",
+        /// Maximum size of the cache in bytes
+        max_bytes: Gauge = "hlorank_cache_max_bytes",
+    }
 }
 
 /// Sizes of the caches whose lookups are not counted.
@@ -94,26 +104,6 @@ pub struct GraphCacheSeries {
 }
 
 impl StageSeries {
-    pub(super) fn new(recorder: &Recorder) -> Self {
-        let stage = |name| {
-            recorder.series(
-                "hlorank_stage_duration_seconds",
-                "Time per stage: queue, parse, encode, head and total of every scored batch, rank of every ranking, and featurize \
-                 of every graph that was read",
-                &[("stage", name)],
-            )
-        };
-        Self {
-            queue: stage("queue"),
-            featurize: stage("featurize"),
-            parse: stage("parse"),
-            encode: stage("encode"),
-            head: stage("head"),
-            rank: stage("rank"),
-            total: stage("total"),
-        }
-    }
-
     /// Records the stages of a scored batch.
     pub fn scored(&self, timings: &Timings) {
         self.queue.record(timings.queue);
@@ -133,52 +123,32 @@ impl CacheSeries {
 
     /// Returns the metrics of a cache whose lookups are counted.
     pub(super) fn new(recorder: &Recorder, cache: &str) -> Self {
+        let labels = [("cache", cache)];
         let requests = |result| {
             recorder.series(
                 "hlorank_cache_requests_total",
                 "Lookups. A miss of `embeddings`, one for each distinct row, is evaluated, unless another call is evaluating it already. \
                  A miss of `graphs_by_source` reads the graph; a call that waits while another call reads it is a hit",
-                &[("cache", cache), ("result", result)],
+                &[labels[0], ("result", result)],
             )
         };
-        let CacheSize { bytes, max_bytes } = CacheSize::new(recorder, cache);
+        let CacheSize { bytes, max_bytes } = CacheSize::new(recorder, &labels);
         Self {
             hits: requests("hit"),
             misses: requests("miss"),
             evictions: recorder.series(
                 "hlorank_cache_evictions_total",
                 "Entries that were evicted, or did not fit in the cache",
-                &[("cache", cache)],
+                &labels,
             ),
             bytes,
             max_bytes,
-            entries: recorder.series(
-                "hlorank_cache_entries",
-                "Entries in the cache",
-                &[("cache", cache)],
-            ),
+            entries: recorder.series("hlorank_cache_entries", "Entries in the cache", &labels),
         }
     }
 }
 
 impl CacheSize {
-    fn new(recorder: &Recorder, cache: &str) -> Self {
-        let gauge = |name, help| recorder.series(name, help, &[("cache", cache)]);
-        Self {
-            bytes: gauge(
-                "hlorank_cache_bytes",
-                "Size of the cache in bytes, including keys: graphs by hash and by the source that was sent (a graph that both have is \
-                 held once and counted in both), embeddings, the kernels of programs before fusion, what models computed of segments \
-                 alone, what was learned from the measurements of a graph and from those of other targets, models of instances, \
-                 batches that calls name by digest, and leases",
-            ),
-            max_bytes: gauge(
-                "hlorank_cache_max_bytes",
-                "Maximum size of the cache in bytes",
-            ),
-        }
-    }
-
     /// Sets the size and the limit.
     pub fn set(&self, bytes: u64, max_bytes: u64) {
         set(&self.bytes, bytes);
@@ -188,7 +158,7 @@ impl CacheSize {
 
 impl CacheSizes {
     pub(super) fn new(recorder: &Recorder) -> Self {
-        let size = |cache| CacheSize::new(recorder, cache);
+        let size = |cache| CacheSize::new(recorder, &[("cache", cache)]);
         Self {
             kernels: size("kernels"),
             segments: size("segments"),

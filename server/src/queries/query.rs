@@ -271,7 +271,7 @@ impl Query {
             score_in_time(&self.evaluator(), all, deadline, read.class, scoring.top_k).await?;
         // The metric counts rankings that lack configurations, and not those that only may.
         if scored.evaluation.scores.len() < sent {
-            self.choice.series.partial_rankings.increment(1);
+            self.choice.series.work.partial_rankings.increment(1);
         }
         Ok((scored, kept, read.seen))
     }
@@ -300,7 +300,7 @@ impl Query {
         kept: Option<(Arc<Configurations>, usize)>,
     ) -> ScoredCall {
         let evaluation = &configs.evaluation;
-        self.choice.series.scored(evaluation.reuse);
+        self.choice.series.work.scored(evaluation.reuse);
         let record = &self.call.record;
         record.scored(evaluation.reuse, asked, &evaluation.stages);
         let scores = before.configs + evaluation.scores.len();

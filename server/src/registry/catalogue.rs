@@ -244,7 +244,7 @@ impl CatalogueState {
 
     /// Takes a version out of service because one of its runs did not end. The version before takes over.
     pub(super) fn abandoned(&self, name: &str, version: u64) {
-        self.metrics.model(name).abandoned_runs.increment(1);
+        self.metrics.model(name).work.abandoned_runs.increment(1);
         let rejection = Rejection::new("RUN_ABANDONED", RUN_ABANDONED);
         // The model is dropped after the catalogue is unlocked.
         drop(self.change(|catalogue| catalogue.get_mut(name)?.abandoned(version, rejection)));

@@ -236,7 +236,7 @@ impl Preparation<'_> {
             }
         };
         RunReports {
-            failed: shared.metrics.model(self.name).failed_runs.clone(),
+            failed: shared.metrics.model(self.name).work.failed_runs.clone(),
             on_abandoned: Arc::new(on_abandoned),
         }
     }

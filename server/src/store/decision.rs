@@ -74,19 +74,6 @@ pub struct DecisionView {
     pub snapshot: u64,
 }
 
-/// What a call that asks for a decision is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DecisionAnswer {
-    /// A decision.
-    Decided,
-    /// A claim.
-    Claimed,
-    /// That another worker has the claim.
-    Held,
-    /// That nobody decided.
-    Undecided,
-}
-
 /// A decision to make.
 #[derive(Clone, Debug)]
 pub struct DecisionProposal {

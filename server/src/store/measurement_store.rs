@@ -3,9 +3,9 @@ use std::{collections::HashSet, path::Path, sync::Arc};
 use hlorank_graph::{Digest, Task};
 
 use super::{
-    DatabaseUrl, DecisionAnswer, DecisionFilter, DecisionLookup, DecisionPage, DecisionProposal,
-    DecisionView, KeptGraph, Measurement, MeasurementFilter, OpenStoreError, Page, ReportOutcome,
-    Reporter, ReporterFilter, SharedLeases, StoreError, StoredDecision, Subject,
+    DatabaseUrl, DecisionFilter, DecisionLookup, DecisionPage, DecisionProposal, DecisionView,
+    KeptGraph, Measurement, MeasurementFilter, OpenStoreError, Page, ReportOutcome, Reporter,
+    ReporterFilter, SharedLeases, StoreError, StoredDecision, Subject,
     changes::{Changes, MeasurementChange},
     file::{FileStore, read},
     postgres::PostgresStore,
@@ -24,6 +24,18 @@ pub struct MeasurementStore {
 enum StoreBackend {
     File(FileStore),
     Database(Box<PostgresStore>),
+}
+
+/// Reads what the store has, by the function of the file or the method of the database of this name.
+macro_rules! read {
+    ($store:ident.$method:ident($($argument:expr),*)) => {
+        $store.noted(match &$store.kept {
+            StoreBackend::File(file) => {
+                file.read(move |read| read::$method(read, $($argument),*)).await
+            }
+            StoreBackend::Database(database) => database.$method($($argument),*).await,
+        })
+    };
 }
 
 impl MeasurementStore {
@@ -82,13 +94,8 @@ impl MeasurementStore {
 
     /// Returns the digests of the configurations that have measurements of a graph.
     pub(crate) async fn measured(&self, subject: &Subject) -> Result<Vec<Digest>, StoreError> {
-        self.noted(match &self.kept {
-            StoreBackend::File(file) => {
-                let subject = subject.clone();
-                file.read(move |read| read::measured(read, &subject)).await
-            }
-            StoreBackend::Database(database) => database.measured(subject).await,
-        })
+        let subject = subject.clone();
+        read!(self.measured(&subject))
     }
 
     /// Whether several servers may use it.
@@ -117,20 +124,12 @@ impl MeasurementStore {
 
     /// Returns the graph of a subject, if it is kept.
     pub async fn graph(&self, subject: Subject) -> Result<Option<KeptGraph>, StoreError> {
-        self.noted(match &self.kept {
-            StoreBackend::File(file) => file.read(move |read| read::graph(read, &subject)).await,
-            StoreBackend::Database(database) => database.graph(&subject).await,
-        })
+        read!(self.graph(&subject))
     }
 
     /// Returns whether the graph of a subject is kept.
     pub async fn has_graph(&self, subject: Subject) -> Result<bool, StoreError> {
-        self.noted(match &self.kept {
-            StoreBackend::File(file) => {
-                file.read(move |read| read::has_graph(read, &subject)).await
-            }
-            StoreBackend::Database(database) => database.has_graph(&subject).await,
-        })
+        read!(self.has_graph(&subject))
     }
 
     /// Returns at most `count` subjects whose graphs are kept and their tasks, in the order of their keys, from the one after
@@ -140,13 +139,7 @@ impl MeasurementStore {
         after: Option<Subject>,
         count: usize,
     ) -> Result<Vec<(Subject, Task)>, StoreError> {
-        self.noted(match &self.kept {
-            StoreBackend::File(file) => {
-                file.read(move |read| read::subjects(read, after.as_ref(), count))
-                    .await
-            }
-            StoreBackend::Database(database) => database.subjects(after.as_ref(), count).await,
-        })
+        read!(self.subjects(after.as_ref(), count))
     }
 
     /// Returns at most `count` other subjects on the target of one whose graphs have this structure: those with the lowest
@@ -157,13 +150,7 @@ impl MeasurementStore {
         structure: Digest,
         count: usize,
     ) -> Result<Vec<Subject>, StoreError> {
-        self.noted(match &self.kept {
-            StoreBackend::File(file) => {
-                file.read(move |read| read::alike(read, &subject, structure, count))
-                    .await
-            }
-            StoreBackend::Database(database) => database.alike(&subject, structure, count).await,
-        })
+        read!(self.alike(&subject, structure, count))
     }
 
     /// Number of times that measurements were added or deleted since the start.
@@ -204,26 +191,15 @@ impl MeasurementStore {
         reporter: Option<&Reporter>,
         count: usize,
     ) -> Result<Vec<Vec<u8>>, StoreError> {
-        self.noted(match &self.kept {
-            StoreBackend::File(file) => {
-                let (subject, reporter) = (subject.clone(), reporter.cloned());
-                file.read(move |read| read::draw(read, &subject, reporter.as_ref(), count))
-                    .await
-            }
-            StoreBackend::Database(database) => database.draw(subject, reporter, count).await,
-        })
+        let (subject, reporter) = (subject.clone(), reporter.cloned());
+        read!(self.draw(&subject, reporter.as_ref(), count))
     }
 
     /// Reads the measurements of the first of some keys, as many as fit a page, but not those that were deleted meanwhile. Returns
     /// also the number of these keys.
     pub async fn read(&self, keys: &[Vec<u8>]) -> Result<(Vec<Measurement>, usize), StoreError> {
-        self.noted(match &self.kept {
-            StoreBackend::File(file) => {
-                let keys = keys.to_vec();
-                file.read(move |read| read::measurements(read, &keys)).await
-            }
-            StoreBackend::Database(database) => database.read(keys).await,
-        })
+        let keys = keys.to_vec();
+        read!(self.measurements(&keys))
     }
 
     /// Returns at most `count` of the chosen measurements, fewer if they are large or among many others, from the one after the
@@ -234,16 +210,8 @@ impl MeasurementStore {
         after: Option<Vec<u8>>,
         count: usize,
     ) -> Result<Page, StoreError> {
-        self.noted(match &self.kept {
-            StoreBackend::File(file) => {
-                let chosen = chosen.clone();
-                file.read(move |read| read::page(read, &chosen, after.as_deref(), count))
-                    .await
-            }
-            StoreBackend::Database(database) => {
-                database.page(chosen, after.as_deref(), count).await
-            }
-        })
+        let chosen = chosen.clone();
+        read!(self.page(&chosen, after.as_deref(), count))
     }
 
     /// Deletes the chosen measurements, and graphs that have none left. Returns how many measurements there were.
@@ -263,26 +231,21 @@ impl MeasurementStore {
 
     /// Looks up a decision.
     pub async fn decision(&self, lookup: &DecisionLookup) -> Result<DecisionView, StoreError> {
-        let view = self.noted(match &self.kept {
-            StoreBackend::File(file) => {
-                let lookup = lookup.clone();
-                file.read(move |read| read::decision(read, &lookup)).await
-            }
-            StoreBackend::Database(database) => database.decision(lookup).await,
-        })?;
+        let (lookup, found) = (lookup.clone(), lookup.snapshot);
+        let view = read!(self.decision(&lookup))?;
         // What will be decided up to a snapshot of another store is not known.
-        if lookup.snapshot > view.snapshot {
+        if found > view.snapshot {
             return Err(StoreError::UnknownSnapshot {
-                found: lookup.snapshot,
+                found,
                 latest: view.snapshot,
             });
         }
         Ok(view)
     }
 
-    /// Counts what a call that asks for a decision is answered.
-    pub fn answered(&self, answer: DecisionAnswer) {
-        self.series.answers[answer as usize].increment(1);
+    /// The metrics of the store.
+    pub(crate) fn series(&self) -> &StoreSeries {
+        &self.series
     }
 
     /// Stores a decision, and returns it once it is on disk; nothing if another one answers.
@@ -303,14 +266,8 @@ impl MeasurementStore {
         chosen: &DecisionFilter,
         count: usize,
     ) -> Result<DecisionPage, StoreError> {
-        self.noted(match &self.kept {
-            StoreBackend::File(file) => {
-                let chosen = chosen.clone();
-                file.read(move |read| read::decisions(read, &chosen, count))
-                    .await
-            }
-            StoreBackend::Database(database) => database.decisions(chosen, count).await,
-        })
+        let chosen = chosen.clone();
+        read!(self.decisions(&chosen, count))
     }
 
     /// Writes what waits, and closes the store. Later calls fail.

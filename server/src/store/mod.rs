@@ -32,8 +32,8 @@ mod target_parts;
 
 pub use changes::MeasurementChange;
 pub use decision::{
-    DecisionAnswer, DecisionFilter, DecisionLookup, DecisionPage, DecisionProposal,
-    DecisionSubject, DecisionView, ReaderDecisions, StoredDecision,
+    DecisionFilter, DecisionLookup, DecisionPage, DecisionProposal, DecisionSubject, DecisionView,
+    ReaderDecisions, StoredDecision,
 };
 pub use error::{OpenStoreError, StoreError, StoreFault};
 #[cfg(test)]

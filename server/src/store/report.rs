@@ -40,24 +40,23 @@ impl Report {
         })
     }
 
-    /// Returns what is to be added, or refuses the report. `is_kept_as` says whether a key is kept, and if so, whether of this
-    /// measurement; `has_graph` whether the graph is kept.
-    pub(super) fn additions<E>(
+    /// Returns what is to be added, or refuses the report. `kept` says of each record whether its key is kept, and if so,
+    /// whether of this measurement; `has_graph` whether the graph is kept.
+    pub(super) fn additions(
         &self,
         room: &Room,
         has_graph: bool,
-        mut is_kept_as: impl FnMut(&[u8], &[u8]) -> Result<Option<bool>, E>,
-    ) -> Result<Result<Additions<'_>, StoreError>, E> {
+        kept: &[Option<bool>],
+    ) -> Result<Additions<'_>, StoreError> {
         // A report may have a measurement twice, so a record is also compared with the new ones
         // before it.
         let mut records = BTreeMap::<&[u8], &[u8]>::new();
-        for (index, (key, record)) in self.records.iter().enumerate() {
-            let is_same = match is_kept_as(key, record)? {
-                Some(is_same) => is_same,
-                None => Measurement::is_same(records.entry(key).or_insert(record), record),
-            };
+        for (index, ((key, record), kept)) in self.records.iter().zip(kept).enumerate() {
+            let is_same = kept.unwrap_or_else(|| {
+                Measurement::is_same(records.entry(key).or_insert(record), record)
+            });
             if !is_same {
-                return Ok(Err(StoreError::Changed { index }));
+                return Err(StoreError::Changed { index });
             }
         }
         let graph = self.graph.as_ref().filter(|_| !has_graph);
@@ -77,7 +76,7 @@ impl Report {
             records,
             graph,
         };
-        Ok(match room.check(&self.reporter, additions.bytes) {
+        match room.check(&self.reporter, additions.bytes) {
             Ok(()) => Ok(additions),
             // A report without new measurements is not refused for its graph.
             Err(_) if accepted == 0 => Ok(Additions {
@@ -86,7 +85,7 @@ impl Report {
                 ..additions
             }),
             Err(refused) => Err(refused),
-        })
+        }
     }
 }
 

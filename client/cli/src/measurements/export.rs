@@ -40,12 +40,7 @@ pub(crate) struct Export {
     /// Write only measurements of this target
     ///
     /// By default, those of all targets.
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "",
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "NAME", default_value_t, hide_default_value = true)]
     target: String,
     #[command(flatten)]
     age: Age,
@@ -161,10 +156,7 @@ impl Export {
         };
         let path = self.out.join(path_of(target, task, *graph));
         let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
-        folder.map_err(|source| CommandError::WrittenFile {
-            path: path.display().to_string(),
-            source,
-        })?;
+        folder.map_err(|error| CommandError::written(&path, error))?;
         let obstacle = match &trained {
             // `hlorank eval` reads these.
             Ok(_) if task == Task::Fusion => Some(FUSIONS.to_owned()),

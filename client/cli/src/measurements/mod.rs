@@ -58,12 +58,7 @@ pub(crate) struct List {
     /// List only measurements of this target
     ///
     /// By default, those of all targets.
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "",
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "NAME", default_value_t, hide_default_value = true)]
     target: String,
     #[command(flatten)]
     age: Age,

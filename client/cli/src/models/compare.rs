@@ -23,12 +23,7 @@ pub(super) struct Compare {
     /// Compare only measurements of this target
     ///
     /// By default, those of all targets.
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "",
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "NAME", default_value_t, hide_default_value = true)]
     target: String,
     #[command(flatten)]
     server: Server,

@@ -26,7 +26,7 @@ struct ModelReport {
     version: u64,
     state: String,
     state_since: Option<String>,
-    rejection: Option<RejectionReport>,
+    rejection: Option<v1::ModelRejection>,
     #[serde(skip_serializing_if = "String::is_empty")]
     waits_for: String,
     pinned: bool,
@@ -34,7 +34,7 @@ struct ModelReport {
     folder_gone: bool,
     #[serde(flatten)]
     artifact: ArtifactReport,
-    live_quality: Vec<LiveQuality>,
+    live_quality: Vec<v1::LiveQuality>,
     #[serde(skip)]
     style: Style,
 }
@@ -54,53 +54,10 @@ struct ArtifactReport {
     pad_value: i32,
     batch_dependent: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    feature_set: Option<FeatureSetReport>,
+    feature_set: Option<v1::FeatureSet>,
     training_data_digest: String,
     measured_quality: BTreeMap<String, f64>,
     licence: String,
-}
-
-/// The feature set that a model takes.
-#[derive(Debug, Serialize)]
-struct FeatureSetReport {
-    name: String,
-    node_features: Vec<String>,
-    config_features: Vec<String>,
-}
-
-/// The reason why a version was rejected.
-#[derive(Debug, Serialize)]
-struct RejectionReport {
-    reason: String,
-    message: String,
-}
-
-/// How well a version ranks what was measured on a target.
-#[derive(Debug, Serialize)]
-pub(super) struct LiveQuality {
-    target: String,
-    graphs: usize,
-    configurations: usize,
-    kendall_tau: f64,
-    ordered_pairs: f64,
-    top_pick_regret: f64,
-    predicted_time_ratio: Option<f64>,
-    time_error_ratio: Option<f64>,
-}
-
-impl From<v1::LiveQuality> for LiveQuality {
-    fn from(quality: v1::LiveQuality) -> Self {
-        Self {
-            target: quality.target,
-            graphs: quality.graphs as usize,
-            configurations: quality.configs as usize,
-            kendall_tau: quality.kendall_tau,
-            ordered_pairs: quality.ordered_pairs,
-            top_pick_regret: quality.top_pick_regret,
-            predicted_time_ratio: quality.predicted_time_ratio,
-            time_error_ratio: quality.time_error_ratio,
-        }
-    }
 }
 
 impl ModelsReport {
@@ -114,9 +71,6 @@ impl ModelsReport {
 impl From<v1::Model> for ModelReport {
     fn from(mut model: v1::Model) -> Self {
         let state = model.state();
-        let live_quality = mem::take(&mut model.live_quality).into_iter();
-        let rejection =
-            |v1::ModelRejection { reason, message }| RejectionReport { reason, message };
         // `serving` for `MODEL_STATE_SERVING`
         let name = state.as_str_name().trim_start_matches("MODEL_STATE_");
         Self {
@@ -124,13 +78,13 @@ impl From<v1::Model> for ModelReport {
             version: model.version,
             state: name.to_lowercase(),
             state_since: model.state_since.map(|since| since.to_string()),
-            rejection: model.rejection.take().map(rejection),
+            rejection: model.rejection.take(),
             waits_for: mem::take(&mut model.waits_for),
             pinned: model.pinned,
             canary_percent: model.canary_percent,
             folder_gone: model.folder_gone,
+            live_quality: mem::take(&mut model.live_quality),
             artifact: model.into(),
-            live_quality: live_quality.map(LiveQuality::from).collect(),
             style: match state {
                 v1::ModelState::Discovered
                 | v1::ModelState::Validating
@@ -146,11 +100,6 @@ impl From<v1::Model> for ModelReport {
 
 impl From<v1::Model> for ArtifactReport {
     fn from(model: v1::Model) -> Self {
-        let set = |set: v1::FeatureSet| FeatureSetReport {
-            name: set.name,
-            node_features: set.node_features,
-            config_features: set.config_features,
-        };
         // The text is empty if the bytes are not a digest.
         let hexadecimal = |bytes: &[u8]| {
             let digest = bytes.try_into().map(|bytes| Digest(bytes).to_string());
@@ -168,7 +117,7 @@ impl From<v1::Model> for ArtifactReport {
             chunk_configs: model.chunk_configs,
             pad_value: model.pad_value,
             batch_dependent: model.batch_dependent,
-            feature_set: model.feature_set.map(set),
+            feature_set: model.feature_set,
             training_data_digest: hexadecimal(&model.training_data_digest),
             // A map of the wire format has no order. Sorted names make the report reproducible.
             measured_quality: model.measured_quality.into_iter().collect(),
@@ -221,20 +170,19 @@ impl ModelReport {
     }
 }
 
-impl LiveQuality {
-    fn cells(&self, version: String) -> [String; 8] {
-        let error = self.time_error_ratio;
-        [
-            version,
-            self.target.clone(),
-            grouped(self.graphs),
-            grouped(self.configurations),
-            format!("{:.3}", self.kendall_tau),
-            percent(self.ordered_pairs),
-            percent(self.top_pick_regret),
-            or_dash(error.map(|ratio| format!("{ratio:.2} x"))),
-        ]
-    }
+/// Returns how well a version ranks what was measured on a target.
+fn quality_cells(version: String, quality: &v1::LiveQuality) -> [String; 8] {
+    let error = quality.time_error_ratio;
+    [
+        version,
+        quality.target.clone(),
+        grouped(quality.graphs as usize),
+        grouped(quality.configs as usize),
+        format!("{:.3}", quality.kendall_tau),
+        percent(quality.ordered_pairs),
+        percent(quality.top_pick_regret),
+        or_dash(error.map(|ratio| format!("{ratio:.2} x"))),
+    ]
 }
 
 impl Display for ModelsReport {
@@ -271,7 +219,7 @@ impl Display for ModelsReport {
         let reference = |model: &ModelReport| format!("{}@{}", model.name, model.version);
         for model in &self.models {
             for quality in &model.live_quality {
-                table.row(quality.cells(reference(model)));
+                table.row(quality_cells(reference(model), quality));
             }
         }
         // A server without reported measurements gets no table with a header alone.
@@ -304,7 +252,7 @@ impl Display for ModelsReport {
         }
         // Rejections are near the end, which is what a terminal shows of a long list.
         for model in &self.models {
-            if let Some(RejectionReport { reason, message }) = &model.rejection {
+            if let Some(v1::ModelRejection { reason, message }) = &model.rejection {
                 let reference = reference(model);
                 write!(formatter, "\n{reference} was rejected, {reason}: {message}")?;
             }

@@ -100,15 +100,11 @@ impl Explanation {
         };
         let parts = parts.transpose();
         let parts = parts.map_err(|source| CommandError::configuration(path, &source))?;
-        let scored = Job {
-            configurations: parts.as_ref().map_or(&three, |parts| &parts.configurations),
-            run_times: None,
-            ..*job
-        };
+        let scored = parts.as_ref().map_or(&three, |parts| &parts.configurations);
         // Scores of different versions cannot be compared, and the default may change between two
         // calls.
         let request = subject
-            .request(graph, &scored, subject.adapt(job)?)
+            .request(graph, job, scored)
             .model(Some(ranking.model.clone()))
             .explain(explained)
             .with_scores();

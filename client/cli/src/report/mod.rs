@@ -52,13 +52,11 @@ impl Report {
         let loaded = subject.load(&progress)?;
         let jobs = loaded.iter().map(|loaded| subject.job(loaded));
         let jobs = jobs.collect::<Result<Vec<_>, _>>()?;
-        let learned = jobs.iter().map(|job| subject.adapt(job));
-        let learned = learned.collect::<Result<Vec<_>, _>>()?;
         let client = subject.server.connect().await?;
         let mut graphs = Vec::new();
-        for (job, learned) in jobs.iter().zip(learned) {
+        for job in &jobs {
             let handle = GraphHandle::from_measured(job.measured);
-            let request = subject.request(&handle, job, learned);
+            let request = subject.request(&handle, job, job.configurations);
             // The best are the first of the ranking, and the worst is found by the scores.
             let request = request.top(self.top.top).with_scores();
             let (ranking, time) = subject.rank(&client, job, &request).await?;

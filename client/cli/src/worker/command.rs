@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use serde::Deserialize;
 use tokio::{task::spawn_blocking, time::timeout};
 
-use crate::{error::CommandError, measured::MeasuredFailure};
+use crate::error::CommandError;
 
 /// A command that runs, in a process group of its own.
 pub(super) struct MeasuringCommand {
@@ -36,7 +36,7 @@ struct Group {
 struct Printed {
     seconds: Option<f64>,
     repeats: Option<u32>,
-    failure: Option<MeasuredFailure>,
+    failure: Option<MeasurementFailure>,
 }
 
 /// The variable with the configuration as JSON.
@@ -182,7 +182,7 @@ fn read_outcome(line: &str) -> Option<MeasuredOutcome> {
         Err(_) => serde_json::from_str(line).ok()?,
     };
     match (printed.failure, printed.seconds) {
-        (Some(failure), None) => Some(MeasuredOutcome::Failed(failure.into())),
+        (Some(failure), None) => Some(MeasuredOutcome::Failed(failure)),
         (None, Some(seconds)) if seconds > 0.0 && seconds.is_finite() => {
             Some(MeasuredOutcome::Time {
                 seconds,

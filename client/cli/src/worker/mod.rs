@@ -31,7 +31,7 @@ use self::{
 };
 use crate::{
     error::CommandError,
-    output::{Format, counted},
+    output::{Format, counted, words},
     progress::Progress,
     server::Server,
 };
@@ -391,14 +391,9 @@ impl Measuring<'_> {
 }
 
 /// The name of a failure as commands print it.
-fn name_of(failure: MeasurementFailure) -> &'static str {
-    match failure {
-        MeasurementFailure::Compile => "compile",
-        MeasurementFailure::WrongResult => "wrong-result",
-        MeasurementFailure::Timeout => "timeout",
-        MeasurementFailure::Invalid => "invalid",
-        MeasurementFailure::Crash | MeasurementFailure::Unspecified => "crash",
-    }
+fn name_of(failure: MeasurementFailure) -> String {
+    let words = words(failure.as_str_name(), "MEASUREMENT_FAILURE_");
+    words.unwrap_or_default().replace(' ', "-")
 }
 
 impl Display for WorkerReport {

@@ -2,7 +2,10 @@ use std::{mem::replace, time::SystemTime};
 
 use hlorank_graph::Digest;
 
-use crate::model::{ModelState, Rejection};
+use crate::{
+    clock::now,
+    model::{ModelState, Rejection},
+};
 
 /// One version of a model. `M` is a loaded version.
 #[derive(Debug)]
@@ -108,12 +111,4 @@ impl<M> Version<M> {
             _ => self.on_disk,
         }
     }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "wall-clock time is only reported"
-)]
-fn now() -> SystemTime {
-    SystemTime::now()
 }

@@ -8,7 +8,7 @@ use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _};
 
 use super::tables::{
     DECISION_KEYS, DECISIONS, GRAPHS, MAX_SCANNED, MEASUREMENTS, REPORTERS_KEYS, STRUCTURES,
-    SUBJECTS, unreadable,
+    SUBJECTS, under, unreadable,
 };
 use crate::store::{
     DecisionFilter, DecisionLookup, DecisionPage, DecisionView, GraphKind, KeptGraph, Measurement,
@@ -85,13 +85,9 @@ pub(crate) fn measured(
     subject: &Subject,
 ) -> Result<Vec<Digest>, redb::Error> {
     let table = read.open_table(MEASUREMENTS)?;
-    let prefix = subject.prefix();
     let mut measured = Vec::new();
-    for entry in table.range::<&[u8]>(prefix.as_slice()..)? {
+    for entry in under(&table, &subject.prefix())? {
         let (key, _) = entry?;
-        if !key.value().starts_with(&prefix) {
-            break;
-        }
         let config = Subject::config_of_key(key.value()).ok_or_else(unreadable)?;
         if measured.last() != Some(&config) {
             measured.push(config);
@@ -221,12 +217,10 @@ pub(crate) fn alike(
     let structures = read.open_table(STRUCTURES)?;
     let prefix = subject.structure_prefix(structure);
     let mut alike = Vec::new();
-    for entry in structures.range::<&[u8]>(prefix.as_slice()..)? {
+    for entry in under(&structures, &prefix)? {
         let (key, _) = entry?;
-        let Some(graph) = key.value().strip_prefix(prefix.as_slice()) else {
-            break;
-        };
-        let graph = Digest(graph.try_into().map_err(|_| unreadable())?);
+        let graph = key.value()[prefix.len()..].try_into();
+        let graph = Digest(graph.map_err(|_| unreadable())?);
         if graph != subject.graph {
             alike.push(Subject {
                 target: subject.target.clone(),
@@ -247,9 +241,8 @@ pub(crate) fn decision(
 ) -> Result<DecisionView, redb::Error> {
     let (keys, decisions) = (read.open_table(DECISION_KEYS)?, read.open_table(DECISIONS)?);
     let newest_first = |prefix: &[u8]| {
-        let end = end_of_prefix(prefix).unwrap_or_default();
-        let range = keys.range(prefix..&end[..])?.rev();
-        Ok::<_, redb::Error>(range.map(|entry| {
+        let range = under(&keys, prefix)?;
+        Ok::<_, redb::Error>(range.rev().map(|entry| {
             let (key, snapshot) = entry?;
             Ok::<_, redb::Error>((key.value().to_vec(), snapshot.value()))
         }))

@@ -1,10 +1,11 @@
 //! The tables of the file, and what adding to and removing from them takes.
 
-use redb::{
-    Key, ReadTransaction, ReadableTable as _, Table, TableDefinition, Value, WriteTransaction,
-};
+use std::ops::Bound;
 
 use prost::Message as _;
+use redb::{
+    Key, Range, ReadTransaction, ReadableTable, Table, TableDefinition, Value, WriteTransaction,
+};
 
 use crate::store::{
     DecisionProposal, GraphKind, KeptGraph, Measurement, Reporter, StoreError, StoredDecision,
@@ -21,6 +22,16 @@ pub(super) fn unreadable() -> redb::Error {
 }
 
 type Bytes = &'static [u8];
+
+/// The entries of a table whose keys begin with a prefix.
+pub(super) fn under<'a, V: Value + 'static>(
+    table: &'a impl ReadableTable<Bytes, V>,
+    prefix: &[u8],
+) -> Result<Range<'a, Bytes, V>, redb::Error> {
+    let end = end_of_prefix(prefix);
+    let end = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+    Ok(table.range::<&[u8]>((Bound::Included(prefix), end))?)
+}
 
 /// The records by key.
 pub(crate) const MEASUREMENTS: TableDefinition<'_, Bytes, Bytes> =
@@ -161,9 +172,7 @@ impl<'a> Tables<'a> {
         let mut latest = None;
         for audience in proposal.audiences() {
             let prefix = proposal.subject.prefix(audience);
-            let end = end_of_prefix(&prefix).unwrap_or_default();
-            let mut range = self.decision_keys.range(&prefix[..]..&end[..])?;
-            if let Some(entry) = range.next_back() {
+            if let Some(entry) = under(&self.decision_keys, &prefix)?.next_back() {
                 let record = self
                     .decisions
                     .get(entry?.1.value())?
@@ -263,10 +272,7 @@ impl<'a> Tables<'a> {
 
     /// Whether a subject has measurements.
     pub(super) fn has_measurements(&self, subject: &Subject) -> Result<bool, redb::Error> {
-        let prefix = subject.prefix();
-        match self.measurements.range(prefix.as_slice()..)?.next() {
-            Some(entry) => Ok(entry?.0.value().starts_with(&prefix)),
-            None => Ok(false),
-        }
+        let first = under(&self.measurements, &subject.prefix())?.next();
+        Ok(first.transpose()?.is_some())
     }
 }

@@ -221,11 +221,12 @@ fn add_to(
     } = report;
     // Earlier reports of the same commit count, too, although it is not on disk yet.
     let room = tables.room(reporter, limit)?;
-    let additions = report.additions(&room, tables.has_graph(subject)?, |key, record| {
-        let kept = tables.measurements.get(key)?;
-        Ok::<_, redb::Error>(kept.map(|kept| Measurement::is_same(kept.value(), record)))
-    })?;
-    let additions = match additions {
+    let kept = report.records.iter().map(|(key, record)| {
+        let kept = tables.measurements.get(&key[..])?;
+        Ok(kept.map(|kept| Measurement::is_same(kept.value(), record)))
+    });
+    let kept: Vec<Option<bool>> = kept.collect::<Result<_, redb::Error>>()?;
+    let additions = match report.additions(&room, tables.has_graph(subject)?, &kept) {
         Ok(additions) => additions,
         Err(refused) => return Ok(Err(refused)),
     };

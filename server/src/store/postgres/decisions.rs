@@ -1,12 +1,12 @@
 //! Decisions in a database.
 
 use prost::Message as _;
-use tokio_postgres::{Client, IsolationLevel, Row, Transaction, types::ToSql};
+use tokio_postgres::{Client, IsolationLevel, Row, Transaction};
 
 use super::{
     PostgresStore,
-    link::{LinkError, SNAPSHOT, Totals, within},
-    read::{number, unreadable},
+    link::{LinkError, Totals, latest_snapshot, within},
+    read::{Values, number, page_of, unreadable},
 };
 use crate::store::{
     DecisionFilter, DecisionLookup, DecisionPage, DecisionProposal, DecisionView, StoreError,
@@ -62,7 +62,7 @@ impl PostgresStore {
         lookup: &DecisionLookup,
     ) -> Result<DecisionView, StoreError> {
         let mut client = self.reader.client().await?;
-        within(look_up(&mut client, lookup)).await?
+        Ok(within(look_up(&mut client, lookup)).await?)
     }
 
     /// Stores a decision, and returns it once it is on disk; nothing if another one answers.
@@ -74,7 +74,7 @@ impl PostgresStore {
         let made = within(decide(&mut client, proposal, self.limit)).await?;
         drop(client);
         self.sample().await;
-        made
+        Ok(made)
     }
 
     /// Reads at most `count` of the chosen decisions.
@@ -84,7 +84,7 @@ impl PostgresStore {
         count: usize,
     ) -> Result<DecisionPage, StoreError> {
         let mut client = self.reader.client().await?;
-        within(list(&mut client, chosen, count)).await?
+        Ok(within(list(&mut client, chosen, count)).await?)
     }
 }
 
@@ -97,10 +97,7 @@ async fn begin_read(client: &mut Client) -> Result<Transaction<'_>, LinkError> {
     Ok(begin.start().await?)
 }
 
-async fn look_up(
-    client: &mut Client,
-    lookup: &DecisionLookup,
-) -> Result<Result<DecisionView, StoreError>, LinkError> {
+async fn look_up(client: &mut Client, lookup: &DecisionLookup) -> Result<DecisionView, LinkError> {
     let DecisionLookup {
         subject,
         snapshot,
@@ -109,11 +106,11 @@ async fn look_up(
     } = lookup;
     let (key, target) = (&subject.key, subject.target.as_bytes());
     let transaction = begin_read(client).await?;
-    let latest = transaction.query_one(SNAPSHOT, &[]).await?;
+    let latest = latest_snapshot(&transaction).await?;
     let mut found = Vec::new();
     for audience in lookup.audiences().map(str::as_bytes) {
-        let values: [&(dyn ToSql + Sync); 4] = [&subject.namespace, &audience, key, &target];
-        let rows = transaction.query(GENERATIONS, &values).await?;
+        let values: Values<'_> = &[&subject.namespace, &audience, key, &target];
+        let rows = transaction.query(GENERATIONS, values).await?;
         let made = rows.iter().map(|row| (snapshot_of(row), snapshot_of(row)));
         found.extend(chosen(made, *snapshot, *strict));
         if !found.is_empty() {
@@ -124,8 +121,8 @@ async fn look_up(
     if !is_decided && lookup.with_near {
         for audience in lookup.audiences().map(str::as_bytes) {
             let some = number(MAX_NEAR_SCANNED);
-            let values: [&(dyn ToSql + Sync); 4] = [&subject.namespace, &audience, key, &some];
-            let rows = transaction.query(TARGETS, &values).await?;
+            let values: Values<'_> = &[&subject.namespace, &audience, key, &some];
+            let rows = transaction.query(TARGETS, values).await?;
             let targets = rows.iter().filter_map(|row| {
                 let target = std::str::from_utf8(row.get("target")).ok()?;
                 Some((target, snapshot_of(row)))
@@ -137,9 +134,7 @@ async fn look_up(
     let mut bytes = 0;
     for made in found {
         let row = transaction.query_one(RECORD, &[&number(made)]).await?;
-        let Some(decision) = decision_of(&row) else {
-            return Ok(Err(unreadable()));
-        };
+        let decision = decision_of(&row)?;
         bytes += decision.value.len();
         if bytes > MAX_NEAR_BYTES {
             break;
@@ -147,7 +142,7 @@ async fn look_up(
         decisions.push(decision);
     }
     let mut view = DecisionView {
-        snapshot: latest.get::<_, i64>(0).unsigned_abs(),
+        snapshot: latest,
         ..DecisionView::default()
     };
     if is_decided {
@@ -155,18 +150,18 @@ async fn look_up(
     } else {
         view.near = decisions;
     }
-    Ok(Ok(view))
+    Ok(view)
 }
 
 async fn list(
     client: &mut Client,
     chosen: &DecisionFilter,
     count: usize,
-) -> Result<Result<DecisionPage, StoreError>, LinkError> {
+) -> Result<DecisionPage, LinkError> {
     let subject = &chosen.subject;
     let transaction = begin_read(client).await?;
-    let snapshot = transaction.query_one(SNAPSHOT, &[]).await?;
-    let values: [&(dyn ToSql + Sync); 8] = [
+    let snapshot = latest_snapshot(&transaction).await?;
+    let values: Values<'_> = &[
         &number(chosen.after),
         &subject.namespace,
         &chosen.client.name().as_bytes(),
@@ -177,18 +172,13 @@ async fn list(
         &number(count.saturating_add(1)),
         &number(MAX_PAGE_BYTES),
     ];
-    let rows = transaction.query(PAGE, &values).await?;
-    let some = &rows[..rows.len().min(count)];
-    let available = rows.first().map_or(0, |row| row.get::<_, i64>("available"));
-    let has_more = available > number(some.len());
-    let decisions: Option<Vec<StoredDecision>> = some.iter().map(decision_of).collect();
-    Ok(decisions
-        .ok_or_else(unreadable)
-        .map(|decisions| DecisionPage {
-            decisions,
-            next: some.last().filter(|_| has_more).map(snapshot_of),
-            snapshot: snapshot.get::<_, i64>(0).unsigned_abs(),
-        }))
+    let rows = transaction.query(PAGE, values).await?;
+    let (some, last) = page_of(&rows, count);
+    Ok(DecisionPage {
+        decisions: some.iter().map(decision_of).collect::<Result<_, _>>()?,
+        next: last.map(snapshot_of),
+        snapshot,
+    })
 }
 
 /// Decides in one transaction. The totals are locked first, so that the decisions of all servers come one after the other.
@@ -196,7 +186,7 @@ async fn decide(
     client: &mut Client,
     proposal: DecisionProposal,
     limit: u64,
-) -> Result<Result<Option<StoredDecision>, StoreError>, LinkError> {
+) -> Result<Option<StoredDecision>, LinkError> {
     let transaction = client.transaction().await?;
     let totals = Totals::lock(&transaction).await?;
     let reporter = proposal.reporter.clone();
@@ -204,28 +194,20 @@ async fn decide(
     let mut latest = None;
     for audience in proposal.audiences().map(str::as_bytes) {
         let target = subject.target.as_bytes();
-        let values: [&(dyn ToSql + Sync); 4] =
-            [&subject.namespace, &audience, &subject.key, &target];
-        if let Some(row) = transaction.query_opt(LATEST, &values).await? {
-            let Some(decision) = decision_of(&row) else {
-                return Ok(Err(unreadable()));
-            };
-            latest = Some(decision);
+        let values: Values<'_> = &[&subject.namespace, &audience, &subject.key, &target];
+        if let Some(row) = transaction.query_opt(LATEST, values).await? {
+            latest = Some(decision_of(&row)?);
             break;
         }
     }
-    let snapshot = transaction.query_one(SNAPSHOT, &[]).await?;
-    let decided = proposal.after(latest.as_ref(), snapshot.get::<_, i64>(0).unsigned_abs());
-    let decision = match decided {
-        Ok(Some(decision)) => decision,
-        other => return Ok(other),
+    let snapshot = latest_snapshot(&transaction).await?;
+    let Some(decision) = proposal.after(latest.as_ref(), snapshot)? else {
+        return Ok(None);
     };
     let bytes = decision.bytes();
     let room = totals.room(&transaction, &reporter, limit).await?;
-    if let Err(full) = room.check(&reporter, bytes) {
-        return Ok(Err(full));
-    }
-    let values: [&(dyn ToSql + Sync); 7] = [
+    room.check(&reporter, bytes)?;
+    let values: Values<'_> = &[
         &decision.subject.namespace,
         &decision.audience.as_bytes(),
         &decision.subject.key,
@@ -234,16 +216,16 @@ async fn decide(
         &number(decision.snapshot),
         &decision.encode_to_vec(),
     ];
-    transaction.execute(INSERT, &values).await?;
+    transaction.execute(INSERT, values).await?;
     totals.add(&transaction, &reporter, 0, bytes).await?;
     transaction.commit().await?;
-    Ok(Ok(Some(decision)))
+    Ok(Some(decision))
 }
 
 fn snapshot_of(row: &Row) -> u64 {
     row.get::<_, i64>("snapshot").unsigned_abs()
 }
 
-fn decision_of(row: &Row) -> Option<StoredDecision> {
-    StoredDecision::decode(row.get::<_, &[u8]>("record")).ok()
+fn decision_of(row: &Row) -> Result<StoredDecision, StoreError> {
+    StoredDecision::decode(row.get::<_, &[u8]>("record")).map_err(|_| unreadable())
 }

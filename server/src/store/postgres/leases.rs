@@ -1,11 +1,12 @@
 //! What servers share of searches and claims.
 
 use hlorank_graph::Digest;
-use tokio_postgres::{Client, types::ToSql};
+use tokio_postgres::Client;
 
 use super::{
     PostgresStore,
     link::{LinkError, within},
+    read::Values,
 };
 use crate::store::{SharedLeases, StoreError};
 
@@ -72,8 +73,8 @@ async fn changed<T>(
         )]
         Some(kept) => {
             let (client, until) = (kept.client.as_bytes(), kept.until as f64);
-            let values: [&(dyn ToSql + Sync); 4] = [&key, &client, &kept.bytes, &until];
-            transaction.execute(UPDATE, &values).await?
+            let values: Values<'_> = &[&key, &client, &kept.bytes, &until];
+            transaction.execute(UPDATE, values).await?
         }
         None => transaction.execute(DELETE, &[&key]).await?,
     };

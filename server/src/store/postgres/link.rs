@@ -153,6 +153,9 @@ pub(super) enum LinkError {
     /// It does not answer, or refuses.
     #[error("{0}")]
     Failed(String),
+    /// It answers, and the store refuses.
+    #[error(transparent)]
+    Refused(#[from] StoreError),
 }
 
 /// Maximum time of a transaction.
@@ -201,7 +204,10 @@ fn is_untrusted(error: &Error) -> bool {
 
 impl From<LinkError> for StoreError {
     fn from(error: LinkError) -> Self {
-        Self::Failed(error.to_string())
+        match error {
+            LinkError::Refused(refused) => refused,
+            failed => Self::Failed(failed.to_string()),
+        }
     }
 }
 
@@ -260,8 +266,12 @@ const TABLES: &str = "
     );
     INSERT INTO hlorank_store VALUES (1, 6, 0, 0) ON CONFLICT DO NOTHING";
 
-/// The number of the latest decision; 0 without one.
-pub(super) const SNAPSHOT: &str = "SELECT coalesce(max(snapshot), 0) FROM hlorank_decisions";
+/// Returns the number of the latest decision; 0 without one.
+pub(super) async fn latest_snapshot(client: &impl GenericClient) -> Result<u64, Error> {
+    let latest = "SELECT coalesce(max(snapshot), 0) FROM hlorank_decisions";
+    let latest: i64 = client.query_one(latest, &[]).await?.get(0);
+    Ok(latest.unsigned_abs())
+}
 
 /// Creates the tables if they are missing, and checks their format.
 async fn prepare(client: &Client) -> Result<(), LinkError> {

@@ -6,6 +6,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use hlorank_graph::{from_hex, to_hex};
 use tokio::{
     sync::mpsc::{self, Receiver},
     task::JoinHandle,
@@ -13,7 +14,7 @@ use tokio::{
 };
 use tokio_postgres::Client;
 
-use self::link::{Database, Link, LinkError, SNAPSHOT, Totals, within};
+use self::link::{Database, Link, LinkError, Totals, latest_snapshot, within};
 use super::{DatabaseUrl, OpenStoreError, StoreFault, Subject, changes::Changes};
 use crate::metrics::{StoreSeries, set};
 
@@ -74,8 +75,8 @@ impl PostgresStore {
                 totals.measurements.unsigned_abs(),
             );
             set(&self.series.bytes, totals.bytes.unsigned_abs());
-            if let Ok(row) = within(client.query_one(SNAPSHOT, &[])).await {
-                set(&self.series.decisions, row.get::<_, i64>(0).unsigned_abs());
+            if let Ok(decisions) = within(latest_snapshot(&*client)).await {
+                set(&self.series.decisions, decisions);
             }
         }
     }
@@ -95,10 +96,10 @@ fn refuse_other_format(database: &Database, error: LinkError) -> Result<(), Open
             at: database.name(),
             reason: StoreFault::OtherFormat { found, known },
         }),
-        LinkError::Failed(reason) => {
+        failed => {
             tracing::warn!(
                 database = database.name(),
-                reason,
+                reason = %failed,
                 "the database of measurements does not answer; it is tried again with every use"
             );
             Ok(())
@@ -149,17 +150,12 @@ async fn connect(database: &Database) -> Result<(Client, Receiver<String>), Link
 /// What a note says about changed measurements of one graph on a target.
 pub(super) fn note_of(subject: &Subject) -> String {
     // Targets may contain bytes that no text of the database has.
-    subject
-        .prefix()
-        .iter()
-        .fold(String::new(), |note, byte| format!("{note}{byte:02x}"))
+    to_hex(&subject.prefix())
 }
 
 /// The subject of a note; `None` if it is about more.
 fn subject_of(note: &str) -> Option<Subject> {
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    let prefix: Option<Vec<u8>> = note.as_bytes().chunks(2).map(byte).collect();
-    Subject::of_prefix(&prefix?)
+    Subject::of_prefix(&from_hex(note)?)
 }
 
 #[cfg(test)]

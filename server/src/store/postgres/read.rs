@@ -64,7 +64,16 @@ const ALIKE: &str = "
     SELECT key FROM hlorank_graphs
     WHERE structure >= $1 AND ($2::bytea IS NULL OR structure < $2) AND key <> $3 ORDER BY structure LIMIT $4";
 
+/// The values of a statement.
+pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
+
 impl PostgresStore {
+    /// Returns the rows of a query. Another call can use the connection while they are read.
+    async fn rows(&self, query: &str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
+        let client = self.reader.client().await?;
+        Ok(within(client.query(query, values)).await?)
+    }
+
     /// Reads at most `count` of the chosen measurements, from the first one after the key `after`.
     pub(crate) async fn page(
         &self,
@@ -84,23 +93,14 @@ impl PostgresStore {
         let limit = number(count.saturating_add(1));
         let bytes = number(MAX_PAGE_BYTES);
         let reporter = chosen.reporter.as_ref().map(name_of);
-        let client = self.reader.client().await?;
         let before = chosen.reported_before.map(time_key);
         let before = before.as_ref().map(|time| &time[..]);
-        let values: [&(dyn ToSql + Sync); 6] = [&start, &end, &limit, &bytes, &reporter, &before];
-        let rows = within(client.query(PAGE, &values)).await?;
-        // Another call can use the connection while the records are read.
-        drop(client);
-        let some = &rows[..rows.len().min(count)];
-        // The same in every row. It also counts rows that are left out because the page is full.
-        let available = rows.first().map_or(0, |row| row.get::<_, i64>("available"));
-        let has_more = available > number(some.len());
-        let measurements = some
-            .iter()
-            .map(|row| measurement(row).ok_or_else(unreadable));
+        let values: Values<'_> = &[&start, &end, &limit, &bytes, &reporter, &before];
+        let rows = self.rows(PAGE, values).await?;
+        let (some, last) = page_of(&rows, count);
         Ok(Page {
-            measurements: measurements.collect::<Result<_, _>>()?,
-            next: some.last().filter(|_| has_more).map(|row| row.get("key")),
+            measurements: some.iter().map(measurement).collect::<Result<_, _>>()?,
+            next: last.map(|row| row.get("key")),
         })
     }
 
@@ -122,37 +122,33 @@ impl PostgresStore {
         if reporter.is_some() {
             values.push(&name);
         }
-        let client = self.reader.client().await?;
-        let rows = within(client.query(&DRAW.replace("{by}", by), &values)).await?;
+        let rows = self.rows(&DRAW.replace("{by}", by), &values).await?;
         Ok(rows.iter().map(|row| row.get("key")).collect())
     }
 
     /// Reads the measurements of the first of some keys, as many as fit a page. Returns also the number of these keys.
-    pub(crate) async fn read(
+    pub(crate) async fn measurements(
         &self,
         keys: &[Vec<u8>],
     ) -> Result<(Vec<Measurement>, usize), StoreError> {
-        let client = self.reader.client().await?;
         let bytes = number(MAX_PAGE_BYTES);
-        let rows = within(client.query(RECORDS, &[&keys, &bytes])).await?;
-        drop(client);
-        let read = rows.iter().map(|row| Some(measurement(row)?.1));
-        let measurements: Option<Vec<Measurement>> = read.collect();
+        let rows = self.rows(RECORDS, &[&keys, &bytes]).await?;
+        let read = rows.iter().map(|row| Ok(measurement(row)?.1));
+        let measurements: Result<Vec<Measurement>, StoreError> = read.collect();
         // If nothing was found, then all of them were deleted meanwhile.
         let place = rows.last().map(|row| row.get::<_, i64>("place"));
         let keys = place
             .and_then(|place| usize::try_from(place).ok())
             .unwrap_or(keys.len());
-        Ok((measurements.ok_or_else(unreadable)?, keys))
+        Ok((measurements?, keys))
     }
 
     /// Returns the digests of the configurations that have measurements of a graph.
     pub(crate) async fn measured(&self, subject: &Subject) -> Result<Vec<Digest>, StoreError> {
-        let client = self.reader.client().await?;
         let prefix = subject.prefix();
         let end = end_of_prefix(&prefix);
         let start = i32::try_from(prefix.len() + 1).unwrap_or(i32::MAX);
-        let rows = within(client.query(MEASURED, &[&prefix, &end, &start])).await?;
+        let rows = self.rows(MEASURED, &[&prefix, &end, &start]).await?;
         let config = |row: &Row| row.get::<_, &[u8]>(0).try_into().ok().map(Digest);
         rows.iter()
             .map(|row| config(row).ok_or_else(unreadable))
@@ -161,24 +157,22 @@ impl PostgresStore {
 
     /// Returns the graph of a subject, if it is kept.
     pub(crate) async fn graph(&self, subject: &Subject) -> Result<Option<KeptGraph>, StoreError> {
-        let client = self.reader.client().await?;
-        let key = subject.prefix();
         let some = "SELECT kind, message FROM hlorank_graphs WHERE key = $1";
-        let Some(row) = within(client.query_opt(some, &[&key])).await? else {
-            return Ok(None);
-        };
-        Ok(Some(KeptGraph {
-            kind: GraphKind::of_record(row.get("kind")).ok_or_else(unreadable)?,
-            message: row.get("message"),
-        }))
+        let rows = self.rows(some, &[&subject.prefix()]).await?;
+        let graph = rows.first().map(|row| {
+            Ok(KeptGraph {
+                kind: GraphKind::of_record(row.get("kind")).ok_or_else(unreadable)?,
+                message: row.get("message"),
+            })
+        });
+        graph.transpose()
     }
 
     /// Returns whether the graph of a subject is kept.
     pub(crate) async fn has_graph(&self, subject: &Subject) -> Result<bool, StoreError> {
-        let client = self.reader.client().await?;
-        let key = subject.prefix();
         let some = "SELECT FROM hlorank_graphs WHERE key = $1";
-        Ok(within(client.query_opt(some, &[&key])).await?.is_some())
+        let rows = self.rows(some, &[&subject.prefix()]).await?;
+        Ok(!rows.is_empty())
     }
 
     /// Returns at most `count` subjects whose graphs are kept and their tasks, from the first one after `after`.
@@ -187,11 +181,10 @@ impl PostgresStore {
         after: Option<&Subject>,
         count: usize,
     ) -> Result<Vec<(Subject, Task)>, StoreError> {
-        let client = self.reader.client().await?;
         // The empty key is before all others.
         let after = after.map(Subject::prefix).unwrap_or_default();
         let some = "SELECT key, kind FROM hlorank_graphs WHERE key > $1 ORDER BY key LIMIT $2";
-        let rows = within(client.query(some, &[&after, &number(count)])).await?;
+        let rows = self.rows(some, &[&after, &number(count)]).await?;
         let subject = |row: &Row| {
             let kind = GraphKind::of_record(row.get("kind"))?;
             Some((Subject::of_prefix(row.get("key"))?, kind.task))
@@ -209,19 +202,27 @@ impl PostgresStore {
         structure: Digest,
         count: usize,
     ) -> Result<Vec<Subject>, StoreError> {
-        let client = self.reader.client().await?;
         let prefix = subject.structure_prefix(structure);
         let end = end_of_prefix(&prefix);
         let own = subject.prefix();
-        let rows = within(client.query(ALIKE, &[&prefix, &end, &own, &number(count)])).await?;
+        let values: Values<'_> = &[&prefix, &end, &own, &number(count)];
+        let rows = self.rows(ALIKE, values).await?;
         rows.iter()
             .map(|row| Subject::of_prefix(row.get("key")).ok_or_else(unreadable))
             .collect()
     }
 }
 
-fn measurement(row: &Row) -> Option<(Subject, Measurement)> {
-    Measurement::read(row.get("key"), row.get("record"))
+fn measurement(row: &Row) -> Result<(Subject, Measurement), StoreError> {
+    Measurement::read(row.get("key"), row.get("record")).ok_or_else(unreadable)
+}
+
+/// The first `count` rows of a page, and the last of them if there are more behind it.
+pub(super) fn page_of(rows: &[Row], count: usize) -> (&[Row], Option<&Row>) {
+    let some = &rows[..rows.len().min(count)];
+    // The same in every row. It also counts rows that are left out because the page is full.
+    let available = rows.first().map_or(0, |row| row.get::<_, i64>("available"));
+    (some, some.last().filter(|_| available > number(some.len())))
 }
 
 pub(super) fn unreadable() -> StoreError {

@@ -1,12 +1,12 @@
-use std::{collections::HashMap, convert::Infallible};
+use std::collections::HashMap;
 
-use tokio_postgres::{Client, Error, Transaction, types::ToSql};
+use tokio_postgres::{Client, Error, Transaction};
 
 use super::{
     CHANNEL, PostgresStore,
     link::{LinkError, Totals, within},
     note_of,
-    read::{name_of, number},
+    read::{Values, name_of, number},
 };
 use crate::store::{
     Measurement, MeasurementFilter, ReportOutcome, Reporter, StoreError,
@@ -69,7 +69,7 @@ impl PostgresStore {
         let added = within(add(&mut client, report, self.limit)).await?;
         drop(client);
         self.sample().await;
-        added
+        Ok(added)
     }
 
     /// Deletes the chosen measurements, and graphs that have none left. Returns how many measurements there were.
@@ -92,36 +92,28 @@ impl PostgresStore {
 }
 
 /// Adds in one transaction. The totals are locked first, so that the reports of all servers come one after the other.
-async fn add(
-    client: &mut Client,
-    report: &Report,
-    limit: u64,
-) -> Result<Result<ReportOutcome, StoreError>, LinkError> {
+async fn add(client: &mut Client, report: &Report, limit: u64) -> Result<ReportOutcome, LinkError> {
     let transaction = client.transaction().await?;
     let totals = Totals::lock(&transaction).await?;
     let subject = report.subject.prefix();
-    let keys: Vec<&[u8]> = report
-        .records
-        .iter()
-        .map(|(key, _)| key.as_slice())
-        .collect();
+    let records = report.records.iter();
+    let keys: Vec<&[u8]> = records.clone().map(|(key, _)| &key[..]).collect();
     let kept = "SELECT key, record FROM hlorank_measurements WHERE key = ANY($1)";
     let kept = transaction.query(kept, &[&keys]).await?;
     let kept: HashMap<&[u8], &[u8]> = kept.iter().map(|row| (row.get(0), row.get(1))).collect();
     let graph = "SELECT FROM hlorank_graphs WHERE key = $1";
     let graph = transaction.query_opt(graph, &[&subject]).await?;
     let room = totals.room(&transaction, &report.reporter, limit).await?;
-    let Ok(additions) = report.additions(&room, graph.is_some(), |key, record| {
-        Ok::<_, Infallible>(kept.get(key).map(|kept| Measurement::is_same(kept, record)))
-    });
-    let additions = match additions {
-        Ok(additions) => additions,
-        Err(refused) => return Ok(Err(refused)),
+    let is_same = |(key, record): &(Vec<u8>, Vec<u8>)| {
+        let kept = kept.get(&key[..])?;
+        Some(Measurement::is_same(kept, record))
     };
+    let kept: Vec<Option<bool>> = records.map(is_same).collect();
+    let additions = report.additions(&room, graph.is_some(), &kept)?;
     insert(&transaction, report, &additions, totals).await?;
     // A transaction that is dropped before is rolled back.
     transaction.commit().await?;
-    Ok(Ok(additions.reported))
+    Ok(additions.reported)
 }
 
 /// Inserts what is new, and counts it in the totals and for its reporter.
@@ -133,8 +125,8 @@ async fn insert(
 ) -> Result<(), Error> {
     let reporter = name_of(&report.reporter);
     let (keys, records): (Vec<&[u8]>, Vec<&[u8]>) = additions.records.iter().unzip();
-    let values: [&(dyn ToSql + Sync); 3] = [&keys, &records, &reporter];
-    transaction.execute(INSERT, &values).await?;
+    let values: Values<'_> = &[&keys, &records, &reporter];
+    transaction.execute(INSERT, values).await?;
     if let Some(graph) = additions.graph {
         let subject = &report.subject;
         let key = subject.prefix();
@@ -142,7 +134,7 @@ async fn insert(
         let structure = subject.structure_key(graph.kind.structure);
         let bytes = number(graph.kind.bytes(subject, graph.message.len()));
         let message = &graph.message;
-        let values: [&(dyn ToSql + Sync); 6] = [
+        let values: Values<'_> = &[
             &key,
             &kind,
             &structure,
@@ -150,7 +142,7 @@ async fn insert(
             &bytes,
             &name_of(&graph.kind.reporter),
         ];
-        transaction.execute(INSERT_GRAPH, &values).await?;
+        transaction.execute(INSERT_GRAPH, values).await?;
     }
     let measurements = number(additions.records.len());
     totals
@@ -176,9 +168,9 @@ async fn delete_some(
     let mut totals = Totals::lock(&transaction).await?;
     let before = chosen.reported_before.map(time_key);
     let before = before.as_ref().map(|time| &time[..]);
-    let values: [&(dyn ToSql + Sync); 5] = [start, &end, &some, &reporter, &before];
+    let values: Values<'_> = &[start, &end, &some, &reporter, &before];
     let measurements = totals
-        .delete(&transaction, DELETE_MEASUREMENTS, &values)
+        .delete(&transaction, DELETE_MEASUREMENTS, values)
         .await?;
     totals.measurements -= measurements;
     let mut graphs = 0;
@@ -246,7 +238,7 @@ impl Totals {
         &mut self,
         transaction: &Transaction<'_>,
         statement: &str,
-        values: &[&(dyn ToSql + Sync)],
+        values: Values<'_>,
     ) -> Result<i64, Error> {
         let mut deleted = 0;
         // A row for each reporter.
