@@ -323,14 +323,14 @@ class AsyncExperience(Connected, Generic[T]):
             numbers = list(dict.fromkeys([*first, *(suggested or ()), *numbers]))
         return numbers, predicted
 
-    async def kept_measurements(self) -> list[GraphMeasurements] | None:
-        """Returns what the server keeps of this graph on this target.
+    async def kept_measurements(self, *, of_all: bool = False) -> list[GraphMeasurements] | None:
+        """Returns what the server keeps of this graph on this target, or of all graphs.
 
         Raises:
             HlorankError: if a call fails, such as of a server that keeps nothing, and there is no
                 fallback.
         """
-        return await self._ask(self._pages)
+        return await self._ask(lambda: self._pages(of_all))
 
     async def kept_times(
         self, names: Callable[[ConfigFeatures], Sequence[Name | None]]
@@ -347,23 +347,12 @@ class AsyncExperience(Connected, Generic[T]):
         means = {name: fmean(own) if own else None for name, own in times.items()}
         return dict(sorted(means.items(), key=lambda pair: pair[1] or inf))
 
-    async def _pages(self) -> list[GraphMeasurements]:
-        timeout = self._timeout
-        graph_hash = self.graph.hash
+    async def _pages(self, of_all: bool) -> list[GraphMeasurements]:
+        graph_hash = b"" if of_all else self.graph.hash
         # Measurements are listed by hash, which only the server computes.
         if graph_hash is None:
-            graph_hash = (await self.client.put_graph(self.graph, timeout=timeout)).hash
-        found: list[GraphMeasurements] = []
-        after = b""
-        for _ in range(_PAGES):
-            page = await self.client.list_measurements(
-                self.kept.target, graph_hash, after=after, timeout=timeout
-            )
-            found += page.graphs
-            after = page.next
-            if not after:
-                break
-        return found
+            graph_hash = (await self.client.put_graph(self.graph, timeout=self._timeout)).hash
+        return await kept_of(self.client, self.kept.target, graph_hash, _PAGES, self._timeout)
 
     async def _ask(self, call: Callable[[], Awaitable[Answer]]) -> Answer | None:
         """Makes a call. With a fallback, there is no answer while the server is away."""
@@ -380,3 +369,18 @@ class AsyncExperience(Connected, Generic[T]):
             self.kept.is_off = self.kept.is_off or is_no_store(error)
             self.is_lost = not is_no_store(error)
             return None
+
+
+async def kept_of(
+    client: AsyncCalls, target: str, graph_hash: bytes, most: float, timeout: float | None
+) -> list[GraphMeasurements]:
+    """Returns the measurements of a graph, or of all, that a server keeps: ``most`` pages."""
+    found: list[GraphMeasurements] = []
+    after, pages = b"", 0
+    while pages < most:
+        page = await client.list_measurements(target, graph_hash, after=after, timeout=timeout)
+        found += page.graphs
+        after, pages = page.next, pages + 1
+        if not after:
+            break
+    return found

@@ -8,6 +8,7 @@ import numpy as np
 
 from hlorank.answers.ranking import Ranking
 from hlorank.calls.aio.calls import AsyncCalls
+from hlorank.calls.aio.experience import kept_of
 from hlorank.checks.arguments import whole_number
 from hlorank.checks.errors import ArgumentError
 from hlorank.configurations.adapt import Adapt
@@ -83,19 +84,13 @@ async def _measured(
     """Returns the instances with features, and the mean seconds of each number in the space, which
     are infinite if it failed."""
     times: dict[bytes, dict[int, list[float]]] = {}
-    after = b""
-    while True:
-        page = await client.list_measurements(target, after=after, timeout=timeout)
-        for kept in page.graphs:
-            known = times.setdefault(kept.graph_hash, {})
-            of = kept.configurations
-            if isinstance(of, ConfigFeatures) and of.columns == len(space.parameters):
-                for number, each in zip(space.numbers(of), kept.seconds.tolist(), strict=True):
-                    if number is not None:
-                        known.setdefault(number, []).extend([each] if each else [])
-        after = page.next
-        if not after:
-            break
+    for kept in await kept_of(client, target, b"", inf, timeout):
+        known = times.setdefault(kept.graph_hash, {})
+        of = kept.configurations
+        if isinstance(of, ConfigFeatures) and of.columns == len(space.parameters):
+            for number, each in zip(space.numbers(of), kept.seconds.tolist(), strict=True):
+                if number is not None:
+                    known.setdefault(number, []).extend([each] if each else [])
     graphs: list[Graph] = []
     means: list[dict[int, float]] = []
     own = space.graph.whole().feature_graph
