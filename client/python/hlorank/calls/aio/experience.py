@@ -4,7 +4,7 @@ All adapters, the search of a space and the tuner rest on this class: it decides
 call, because the server does not keep it, what is reported, and what happens if the server is away.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from math import inf
@@ -337,15 +337,7 @@ class AsyncExperience(Connected, Generic[T]):
     ) -> dict[Name, float | None]:
         """Returns the mean seconds of what the server keeps, by name, the fastest first; None of
         what failed. ``names`` returns that of each configuration; None to leave it out."""
-        times: dict[Name, list[float]] = {}
-        for kept in await self.kept_measurements() or ():
-            if isinstance(kept.configurations, ConfigFeatures):
-                each = zip(names(kept.configurations), kept.seconds.tolist(), strict=True)
-                for name, seconds in each:
-                    if name is not None:
-                        times.setdefault(name, []).extend([seconds] if seconds > 0 else [])
-        means = {name: fmean(own) if own else None for name, own in times.items()}
-        return dict(sorted(means.items(), key=lambda pair: pair[1] or inf))
+        return mean_times(await self.kept_measurements() or (), names)
 
     async def _pages(self, of_all: bool) -> list[GraphMeasurements]:
         graph_hash = b"" if of_all else self.graph.hash
@@ -369,6 +361,21 @@ class AsyncExperience(Connected, Generic[T]):
             self.kept.is_off = self.kept.is_off or is_no_store(error)
             self.is_lost = not is_no_store(error)
             return None
+
+
+def mean_times(
+    measured: Iterable[GraphMeasurements], names: Callable[[ConfigFeatures], Sequence[Name | None]]
+) -> dict[Name, float | None]:
+    """Returns mean seconds by name, the fastest first; None of what failed."""
+    times: dict[Name, list[float]] = {}
+    for kept in measured:
+        if isinstance(kept.configurations, ConfigFeatures):
+            each = zip(names(kept.configurations), kept.seconds.tolist(), strict=True)
+            for name, seconds in each:
+                if name is not None:
+                    times.setdefault(name, []).extend([seconds] if seconds > 0 else [])
+    means = {name: fmean(own) if own else None for name, own in times.items()}
+    return dict(sorted(means.items(), key=lambda pair: pair[1] or inf))
 
 
 async def kept_of(
