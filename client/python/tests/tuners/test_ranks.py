@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -20,7 +21,7 @@ KEYS = {"triton": 40, "helion": 4, "inductor": 20}
 PACKAGES = {"inductor": "torch"}
 
 
-def triton_rank(client, keys, draw, group=None):
+def triton_rank(client, keys, draw, target="ranks of Triton", group=None, raises=lambda key: False):
     """Yields what a rank uses for each key, and how much of it the rank measured."""
     import test_triton
     import triton
@@ -30,20 +31,24 @@ def triton_rank(client, keys, draw, group=None):
     measured = []
 
     def bench(call, quantiles):
+        if raises(key):
+            raise MemoryError(f"no memory for key {key}")
         measured.append(inspect.getclosurevars(call).nonlocals["config"])
         time = test_triton.milliseconds(measured[-1], key) * draw.lognormvariate(0, NOISE)
         return [time] * len(quantiles)
 
-    target = "ranks of Triton" if group is None else "a group of Triton"
     pruner = Pruner(client, target, decide=True, on_away="wait", group=group)
     triton.knobs.autotuning.listener = pruner.listener
     tuner = pruner(test_triton.autotuner(0, []))
     tuner.do_bench = bench
     for key in range(keys):
         measured.clear()
-        with suppress(RuntimeError):  # no active driver, for the launch of the best
-            tuner[(1,)](test_triton.Array(), 100 + key)
-        yield str(tuner.best_config), len(measured)
+        used = "the error"
+        with suppress(MemoryError):
+            with suppress(RuntimeError):  # no active driver, for the launch of the best
+                tuner[(1,)](test_triton.Array(), 100 + key)
+            used = str(tuner.best_config)
+        yield used, len(measured)
 
 
 def helion_rank(client, keys, draw):
@@ -91,51 +96,29 @@ def inductor_rank(client, keys, draw):
         yield best.description, len(measured)
 
 
-def grouped_rank(client, keys, draw):
-    """The same for Triton, in a process group that is told what its leader is told."""
+def grouped_rank(client, keys, draw, is_raising=False):
+    """The same for Triton, in a process group that is told what its leader is told.
+
+    If they raise, each rank in turn is the only one whose measurement of a key raises.
+    """
     from torch import distributed
-
-    distributed.init_process_group("gloo", timeout=timedelta(seconds=60))
-    yield from triton_rank(client, keys, draw, distributed)
-    distributed.destroy_process_group()
-
-
-def raising_rank(client, keys, draw):
-    """Likewise, where each rank in turn is the only one whose measurement of a key raises."""
-    import test_triton
-    import triton
-    from torch import distributed
-
-    from hlorank.tuners.triton import Pruner
 
     distributed.init_process_group("gloo", timeout=timedelta(seconds=60))
     rank, world = distributed.get_rank(), distributed.get_world_size()
 
-    def bench(call, quantiles):
-        if key % (world + 1) == rank:
-            raise MemoryError(f"rank {rank} has no memory for key {key}")
-        return [1.0] * len(quantiles)
+    def raises(key):
+        return is_raising and key % (world + 1) == rank
 
-    pruner = Pruner(client, "a group that raises", decide=True, on_away="wait", group=distributed)
-    triton.knobs.autotuning.listener = pruner.listener
-    tuner = pruner(test_triton.autotuner(0, []))
-    tuner.do_bench = bench
-    for key in range(keys):
-        used = "the error"
-        try:
-            tuner[(1,)](test_triton.Array(), 100 + key)
-        except RuntimeError:  # no active driver, for the launch of the best
-            used = str(tuner.best_config)
-        except MemoryError:
-            pass
-        yield used, 1
+    target = "a group that raises" if is_raising else "a group of Triton"
+    yield from triton_rank(client, keys, draw, target, distributed, raises)
     distributed.destroy_process_group()
 
 
 def main(tuner, address, keys, number):
     """Tunes as one rank, and prints what it uses."""
     ranks = {"triton": triton_rank, "helion": helion_rank, "inductor": inductor_rank}
-    rank = (ranks | {"torch": grouped_rank, "raising": raising_rank})[tuner]
+    raising = partial(grouped_rank, is_raising=True)
+    rank = (ranks | {"torch": grouped_rank, "raising": raising})[tuner]
     # The others of a group need no server.
     is_led = tuner in ("torch", "raising") and number != "0"
     with Client("127.0.0.1:1" if is_led else address) as client:
