@@ -143,7 +143,7 @@ def one_of_many(address, log, begin):
             lines.write(f"{multiprocessing.current_process().name} {MANY.number(one)}\n")
         return 0.1 + abs(one["tile"] - 8) / 10 + one["flag"] if one["tile"] else "crash"
 
-    worker = Worker(Client(address, timeout=20), MANY, "killed", measure, budget=32, ttl=12)
+    worker = Worker(Client(address, timeout=20), MANY, "killed", measure, budget=32, ttl=6)
     begin.wait()
     worker.run()
 
