@@ -249,8 +249,7 @@ def test_a_server_that_is_away_costs_two_seconds_once_and_nothing_is_proposed(tm
 
 
 def test_with_wait_a_decision_comes_once_the_server_is_back(tmp_path):
-    flags = (f"--models={tmp_path}", f"--measurements={tmp_path / 'measurements'}")
-    with run_process(*flags) as server, Client(server.address) as client:
+    with run_empty_server(tmp_path) as server, Client(server.address) as client:
         made = client.propose(DecisionKey("triton", b"k", "back"), b"{}")
         server.kill()
         found = []
@@ -260,7 +259,7 @@ def test_with_wait_a_decision_comes_once_the_server_is_back(tmp_path):
             waiting.start()
             while not caught:
                 time.sleep(0.05)
-            with run_process(f"--listen={server.address}", *flags):
+            with run_empty_server(tmp_path, server.address):
                 waiting.join(60)
     assert [verdict.decision for verdict in found] == [made]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from servers import run_process, run_server_that_keeps_nothing, said_once
+from servers import run_empty_server, run_server_that_keeps_nothing, said_once
 
 from hlorank import Client, Fallback, Result, Space
 from hlorank.tuners.proposals import (
@@ -44,10 +44,9 @@ def test_failures_are_not_proposed_and_equal_rows_count_once(client):
 
 
 def test_what_was_not_sent_is_sent_once_the_server_is_back(tmp_path):
-    flags = [f"--models={tmp_path}", f"--measurements={tmp_path / 'measurements'}"]
-    with run_process(*flags) as server:
-        address = server.address
-    with Client(address) as client:
+    with run_empty_server(tmp_path) as server:
+        pass
+    with Client(server.address) as client:
         again = Fallback("tuning goes on without it", pause=0.0)
         adapter = Proposals(client, "this CPU", timeout=0.5, fallback=again)
         with said_once():
@@ -55,7 +54,7 @@ def test_what_was_not_sent_is_sent_once_the_server_is_back(tmp_path):
             adapter.report("gemm", "", measured()[:6])
             adapter.report("gemm", "", measured()[6:])
         assert adapter.flush() == len(ROWS)
-        with run_process(*flags, f"--listen={address}"):
+        with run_empty_server(tmp_path, server.address):
             while adapter.flush():  # until gRPC connects again
                 pass
             assert adapter.best("gemm", "", ROWS)[0] == 0

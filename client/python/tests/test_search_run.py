@@ -2,15 +2,10 @@
 
 import asyncio
 
+from gemm import SPACE, seconds
 from servers import run_empty_server, said_once
 
-from hlorank import AsyncClient, Client, Experience, Fallback, Result, Space
-
-SPACE = Space("gemm", {"tile": [1 << power for power in range(6)], "flag": ["-O1", "-O2"]})
-
-
-def seconds(one):
-    return 0.1 + abs(one["tile"] - 8) / 10 + (one["flag"] == "-O1")
+from hlorank import AsyncClient, Client, Experience, Fallback, Result
 
 
 def test_a_run_measures_what_is_suggested_and_goes_on(client):

@@ -12,17 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from statistics import fmean
 
 import pytest
-from servers import run_empty_server, run_process, said_once
+from gemm import SPACE, seconds
+from servers import run_empty_server, said_once
 
 from hlorank import ArgumentError, Client, Lease, Space
 from hlorank.worker import Worker
 from hlorank.worker.choice import choose
-
-SPACE = Space("gemm", {"tile": [1 << power for power in range(6)], "flag": ["-O1", "-O2"]})
-
-
-def seconds(one):
-    return 0.1 + abs(one["tile"] - 8) / 10 + (one["flag"] == "-O1")
 
 
 def test_workers_measure_nothing_twice_and_take_one_decision(store):
@@ -103,7 +98,6 @@ def test_sigterm_gives_the_configuration_back_and_ends_the_process(store):
 
 
 def test_what_was_measured_while_the_server_was_away_is_reported_once_it_is_back(tmp_path):
-    flags = (f"--models={tmp_path}", f"--measurements={tmp_path / 'measurements'}")
     at_two, is_away = threading.Event(), threading.Event()
     measured = []
 
@@ -114,7 +108,7 @@ def test_what_was_measured_while_the_server_was_away_is_reported_once_it_is_back
             assert is_away.wait(60)
         return seconds(one)
 
-    with run_process(*flags) as server:
+    with run_empty_server(tmp_path) as server:
         client = Client(server.address, timeout=1)
         worker = Worker(client, SPACE, "kept", measure, ttl=5)
         with said_once("the worker waits") as caught:
@@ -124,7 +118,7 @@ def test_what_was_measured_while_the_server_was_away_is_reported_once_it_is_back
             is_away.set()
             while not caught:
                 time.sleep(0.05)
-            with run_process(f"--listen={server.address}", *flags):
+            with run_empty_server(tmp_path, server.address):
                 assert running.result(120) == "exhausted"
                 (kept,) = client.list_measurements("kept").graphs
         client.close()
@@ -153,8 +147,7 @@ def test_nothing_is_lost_or_measured_twice_if_a_third_of_the_workers_and_the_ser
 ):
     processes, log = multiprocessing.get_context("spawn"), tmp_path / "measured"
     log.touch()
-    flags = (f"--models={tmp_path}", f"--measurements={tmp_path / 'measurements'}")
-    with run_process(*flags) as server:
+    with run_empty_server(tmp_path) as server:
         begin = processes.Barrier(7)
         given = (server.address, str(log), begin)
         workers = [processes.Process(target=one_of_many, args=given) for _ in range(6)]
@@ -166,7 +159,7 @@ def test_nothing_is_lost_or_measured_twice_if_a_third_of_the_workers_and_the_ser
         for each in workers[:2]:
             each.kill()
         server.kill()
-    with run_process(f"--listen={server.address}", *flags):
+    with run_empty_server(tmp_path, server.address):
         for each in workers:
             each.join()
         with Client(server.address) as client:
