@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from pathlib import Path
 import pytest
 from hlorank import Client
 from measured import read_graphs
+from replicas import free_ports
 from servers import REPOSITORY
 from sources import (
     DEPLOY,
@@ -80,13 +80,6 @@ def without_path(environment: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name != "PATH"}
 
 
-def free_address() -> str:
-    """Returns a free loopback address."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{listener.getsockname()[1]}"
-
-
 @pytest.fixture(scope="session")
 def programs() -> Path:
     """Returns the folder of the server and the command line: the image's, or those built last."""
@@ -128,7 +121,7 @@ def sandbox(root: Path) -> Path:
 
 def start(root: Path, programs: Path, *options: str) -> Iterator[Container]:
     """Runs the image's entry point with its environment, but with free ports."""
-    calls, admin = free_address(), free_address()
+    calls, admin = (f"127.0.0.1:{each}" for each in free_ports(2))
     listeners = {"LISTEN": calls, "METRICS_LISTEN": "127.0.0.1:0", "ADMIN_LISTEN": admin}
     listeners = {f"HLORANK_{name}": value for name, value in listeners.items()}
     environment = without_path(image_environment()) | listeners | {"PATH": os.environ["PATH"]}
@@ -218,7 +211,8 @@ def test_the_server_has_no_rights_and_a_root_that_it_cannot_write(container):
 
 def test_the_health_check_tells_whether_the_server_answers(container):
     assert container.health_check().returncode == 0
-    nowhere = replace(container, endpoints={"HLORANK_ENDPOINT": f"http://{free_address()}"})
+    (unused,) = free_ports(1)
+    nowhere = replace(container, endpoints={"HLORANK_ENDPOINT": f"http://127.0.0.1:{unused}"})
     assert nowhere.health_check().returncode != 0
 
 
@@ -258,7 +252,7 @@ def test_onnx_runtime_keeps_no_account_of_what_it_runs(programs, tmp_path):
     """With telemetry, it creates a database in the home folder before the server serves."""
     library = REPOSITORY / "target/onnxruntime/libonnxruntime.so"
     settings = {"HLORANK_ONNXRUNTIME": str(library), "HOME": str(tmp_path)} | NO_TELEMETRY
-    command = [programs / "hlorank-server", "--listen", free_address(), "--metrics-listen", "off"]
+    command = [programs / "hlorank-server", "--listen=127.0.0.1:0", "--metrics-listen=off"]
     command += ["--models", REPOSITORY / "models/registry", "--log-format", "json"]
     with subprocess.Popen(command, env=settings, stderr=subprocess.PIPE, text=True) as process:
         wait_until_it_serves(process)

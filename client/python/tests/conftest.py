@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from measured import MeasuredGraph, read_graphs
-from servers import DATA, REPOSITORY, run_empty_server, run_server
+from servers import DATA, REPOSITORY, command_line, run_empty_server, run_server
+
+from hlorank import Client
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +25,20 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server without models that keeps measurements; tests of a module share it."""
     with run_empty_server(tmp_path_factory.mktemp("store")) as server:
         yield server.address
+
+
+@pytest.fixture
+def client(store: str) -> Iterator[Client]:
+    with Client(store, timeout=10) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def keeping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """The client of a server with models that keeps measurements."""
+    path = tmp_path_factory.mktemp("kept") / "measurements"
+    with run_server(f"--measurements={path}") as address, Client(address) as client:
+        yield client
 
 
 @pytest.fixture(scope="module", params=["with a store", "without a store"])
@@ -51,7 +67,8 @@ def shell(tmp_path: Path) -> Callable[..., str]:
     """Runs a command of the page in an empty folder; returns what it printed."""
     if shutil.which("gcc") is None:
         pytest.skip("needs gcc")
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    folders = Path(sys.executable).parent, command_line().parent, os.environ["PATH"]
+    path = ":".join(map(str, folders))
 
     def run(command: str, **variables: str) -> str:
         known = {"HLORANK": str(REPOSITORY), "PATH": path} | variables

@@ -61,10 +61,11 @@ def run_server(*flags: str) -> Iterator[str]:
 
 
 @contextmanager
-def run_empty_server(folder: Path) -> Iterator[Server]:
-    """A server without models that keeps measurements in a folder; a test may kill it."""
-    flags = (f"--models={folder}", f"--measurements={folder / 'measurements'}")
-    with run_process(*flags) as server:
+def run_empty_server(folder: Path, address: str = "127.0.0.1:0") -> Iterator[Server]:
+    """A server without models that keeps measurements in a folder; a test may kill it, and start it
+    again at its address."""
+    kept = f"--measurements={folder / 'measurements'}"
+    with run_process(f"--models={folder}", kept, f"--listen={address}") as server:
         yield server
 
 

@@ -47,65 +47,37 @@ def test_a_stream_that_starts_wrong_is_ended(answer):
 
 def test_an_answer_without_a_model_is_told():
     wrong = GetModelResponse().SerializeToString()
-    with (
-        answered(wrong) as client,
-        pytest.raises(AnswerError, match="contains no model"),
-    ):
+    with answered(wrong) as client, pytest.raises(AnswerError, match="contains no model"):
         client.get_model("some")
 
 
-def test_scores_of_another_count_are_told():
-    graph = Graph.from_hlo_proto(b"module")
-    wrong = ranking(scores=[1.0, 2.0, 3.0])
-    with answered(wrong) as client:
-        with pytest.raises(AnswerError, match="3 scores for 2 configurations"):
-            client.rank(graph, TILES, with_scores=True)
-        assert client.rank(graph, TILES).scores is None
+PARTIAL = {"allow_partial": True}
+WITH_SCORES = {"with_scores": True}
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("asked", "fields", "message"),
     [
-        ({"ranking": [1, 2]}, "configuration 2, but only 2 were scored"),
-        ({"ranking": [1, 1]}, "a configuration twice"),
-        ({"ranking": [1]}, "1 configurations instead of 2"),
-        ({"ranking_scores": [-1.0]}, "1 scores for 2 ranked"),
-        ({"ranking_scores": [-1.0, float("nan")]}, "not finite"),
-        ({"ranking_scores": [-1.0, -2.0]}, "not sorted"),
-        ({"scored_configs": 0}, "0 of 2 configurations"),
-        ({"scored_configs": 1}, "1 of 2 configurations"),
-        ({"graph_hash": b"short"}, "5 bytes, not 32"),
+        ({}, {"ranking": [1, 2]}, "configuration 2, but only 2 were scored"),
+        ({}, {"ranking": [1, 1]}, "a configuration twice"),
+        ({}, {"ranking": [1]}, "1 configurations instead of 2"),
+        ({}, {"ranking_scores": [-1.0]}, "1 scores for 2 ranked"),
+        ({}, {"ranking_scores": [-1.0, float("nan")]}, "not finite"),
+        ({}, {"ranking_scores": [-1.0, -2.0]}, "not sorted"),
+        ({}, {"scored_configs": 0}, "0 of 2 configurations"),
+        ({}, {"scored_configs": 1}, "1 of 2 configurations"),
+        ({}, {"graph_hash": b"short"}, "5 bytes, not 32"),
+        (PARTIAL, {"scored_configs": 0}, "0 of 2 configurations"),
+        (PARTIAL, {"scored_configs": 3}, "3 of 2 configurations"),
+        (WITH_SCORES, {"scores": [1.0, float("inf")]}, "not finite"),
+        (WITH_SCORES, {"scores": [1.0, -2.0]}, "differ"),
+        (WITH_SCORES, {"scores": [1.0, 2.0, 3.0]}, "3 scores for 2 configurations"),
     ],
 )
-def test_an_impossible_ranking_is_an_error(fields, message):
+def test_an_impossible_ranking_is_an_error(asked, fields, message):
     graph = Graph.from_hlo_proto(b"module")
-    with (
-        answered(ranking(**fields)) as client,
-        pytest.raises(AnswerError, match=message),
-    ):
-        client.rank(graph, TILES)
-
-
-@pytest.mark.parametrize("scored", [0, 3])
-def test_a_partial_ranking_covers_some_of_what_was_sent(scored):
-    graph = Graph.from_hlo_proto(b"module")
-    with (
-        answered(ranking(scored_configs=scored)) as client,
-        pytest.raises(AnswerError, match=f"{scored} of 2 configurations"),
-    ):
-        client.rank(graph, TILES, allow_partial=True)
-
-
-@pytest.mark.parametrize(
-    ("scores", "message"), [([1.0, float("inf")], "not finite"), ([1.0, -2.0], "differ")]
-)
-def test_scores_that_are_impossible_are_an_error(scores, message):
-    graph = Graph.from_hlo_proto(b"module")
-    with (
-        answered(ranking(scores=scores)) as client,
-        pytest.raises(AnswerError, match=message),
-    ):
-        client.rank(graph, TILES, with_scores=True)
+    with answered(ranking(**fields)) as client, pytest.raises(AnswerError, match=message):
+        client.rank(graph, TILES, **asked)
 
 
 @pytest.mark.parametrize(
@@ -113,6 +85,7 @@ def test_scores_that_are_impossible_are_an_error(scores, message):
     [
         ({"scores": {"first_config": 1, "scores": [1.0, -1.0]}}, "at configuration 1 instead of 0"),
         ({"scores": {"scores": [1.0, float("nan")]}}, "not finite"),
+        ({"scores": {"scores": [3.0]}}, "1 scores for 2 configurations"),
         ({"ranking": {"ranking": [1, 0], "scored_configs": 2}}, "0 scores for 2 ranked"),
         ({"ranking": {"ranking": [1, 2], "ranking_scores": [0, 1], "scored_configs": 2}}, "2,"),
         ({"ranking": {"scored_configs": 1}}, "1 of 2 configurations"),
@@ -130,20 +103,6 @@ def test_an_impossible_answer_in_a_stream_is_an_error(last, message):
         stream.send(TILES)
         with pytest.raises(AnswerError, match=message):
             stream.finish()
-
-
-def test_scores_of_another_count_are_told_in_a_stream():
-    graph = Graph.from_hlo_proto(b"module")
-    batches = [part(scores={"scores": scores}) for scores in ([1.0, 2.0], [3.0])]
-    with (
-        answered(started(), *batches) as client,
-        client.rank_stream(graph) as stream,
-    ):
-        stream.send(TILES)
-        assert stream.scores().scores.tolist() == [1.0, 2.0]
-        stream.send(TILES)
-        with pytest.raises(AnswerError, match="1 scores for 2 configurations"):
-            stream.scores()
 
 
 def test_a_batch_that_was_not_sent_has_no_scores():

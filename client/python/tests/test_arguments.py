@@ -64,6 +64,7 @@ GRAPH = Graph.from_feature_set("loops", np.ones((2, 1)), [[0, 1]])
 TILES = Tiles(output_bounds=[[1]])
 SPACE = Space("gemm", {"block": [1, 2]})
 CLIENT = partial(Client, NOWHERE, retries=0, timeout=1)
+TLS = grpc.ssl_channel_credentials()
 
 
 def _constructors():
@@ -153,18 +154,17 @@ SEARCH_CALLS = {
 }
 
 
-def parameters_of(function):
-    return [name for name in inspect.signature(function).parameters if name != "self"]
-
-
-def accepts_only_errors_of_the_package(call, what, value):
-    try:
-        call()
-    except HlorankError as error:
-        assert str(error), what
-    except Exception as error:
-        shown = type(value).__name__
-        pytest.fail(f"{what} of a {shown} raises {type(error).__name__}: {error}")
+def refuses_only_with_errors_of_the_package(function, right):
+    """Calls a function with each argument of each wrong kind, beside the right ones."""
+    for name in inspect.signature(function).parameters:
+        for value in WRONG:
+            what = f"{function.__qualname__}({name}=) of a {type(value).__name__}"
+            try:
+                function(**(right | {name: value}))
+            except HlorankError as error:
+                assert str(error), what
+            except Exception as error:
+                pytest.fail(f"{what} raises {type(error).__name__}: {error}")
 
 
 @pytest.mark.parametrize("function", _constructors(), ids=lambda f: f.__qualname__)
@@ -173,39 +173,21 @@ def test_wrong_arguments_of_a_constructor_are_errors_of_the_package(
 ):
     # Some are names of files that ``Space.write`` can write.
     monkeypatch.chdir(tmp_path)
-    right = _constructors()[function]
-    for name in parameters_of(function):
-        for value in WRONG:
-            call = partial(function, **(right | {name: value}))
-            accepts_only_errors_of_the_package(call, f"{function.__qualname__}({name}=)", value)
+    refuses_only_with_errors_of_the_package(function, _constructors()[function])
 
 
-@pytest.mark.parametrize("method", CALLS)
+@pytest.mark.parametrize("method", [*CALLS, "search"])
 def test_wrong_arguments_of_a_call_are_errors_of_the_package(method):
     with CLIENT() as client:
-        function = getattr(client, method)
-        for name in parameters_of(function):
-            for value in WRONG:
-                call = partial(function, **(CALLS[method] | {name: value}))
-                accepts_only_errors_of_the_package(call, f"{method}({name}=)", value)
-
-
-def test_wrong_arguments_of_a_search_are_errors_of_the_package():
-    search = CLIENT().search
-    for name in parameters_of(search):
-        for value in WRONG:
-            call = partial(search, **(SEARCH | {name: value}))
-            accepts_only_errors_of_the_package(call, f"search({name}=)", value)
+        right = SEARCH if method == "search" else CALLS[method]
+        refuses_only_with_errors_of_the_package(getattr(client, method), right)
 
 
 @pytest.mark.parametrize("method", SEARCH_CALLS)
 def test_wrong_arguments_of_a_call_of_a_search_are_errors_of_the_package(method):
     with CLIENT() as client:
-        function = getattr(client.search(**SEARCH), method)
-        for name in parameters_of(function):
-            for value in WRONG:
-                call = partial(function, **(SEARCH_CALLS[method] | {name: value}))
-                accepts_only_errors_of_the_package(call, f"{method}({name}=)", value)
+        called = getattr(client.search(**SEARCH), method)
+        refuses_only_with_errors_of_the_package(called, SEARCH_CALLS[method])
 
 
 def test_every_call_of_both_clients_is_in_this_test():
@@ -280,6 +262,13 @@ def test_every_constructor_of_the_package_is_in_this_test():
         ),
         (lambda: CLIENT().get_model("a", 0), "version is 0"),
         (lambda: CLIENT().search(SPACE, ""), "target is ''"),
+        (lambda: CLIENT().search({"tile": [1]}, "t"), "space is .* expected a hlorank.Space"),
+        (lambda: CLIENT().search(**SEARCH, other_targets="b"), "other_targets is 'b'"),
+        (lambda: CLIENT().search(**SEARCH, seed=-1), "seed is -1"),
+        (lambda: CLIENT().search(**SEARCH).report(0), "either seconds or a failure"),
+        (lambda: CLIENT().search(**SEARCH).report(0, 1.0, failure="crash"), "either seconds or"),
+        (lambda: CLIENT().search(**SEARCH).report(0, failure="fire"), "the failure is 'fire'"),
+        (lambda: Worker(NOWHERE, SPACE, "a board", 1.0), "measure is 1"),
         (lambda: CLIENT().search(**SEARCH).suggest(0), "count is 0"),
         (lambda: CLIENT().search(**SEARCH).report(0, 0), "seconds is 0"),
         (lambda: CLIENT().search(**SEARCH).report(0, np.float32(0)), r"seconds is 0\.0 \(float32"),
@@ -287,6 +276,11 @@ def test_every_constructor_of_the_package_is_in_this_test():
         (lambda: Client(NOWHERE, connect_timeout=0), "connect_timeout is 0"),
         (lambda: Fallback("TPE goes on", pause=-1), "pause is -1"),
         (lambda: Fallback("TPE goes on", needs="numpy"), "needs is 'numpy'"),
+        (
+            lambda: Fallback("a model goes on", needs=["numpy", "no_such_model"]),
+            "needs no_such_model, which is not installed: pip",
+        ),
+        (lambda: Client(f"http://{NOWHERE}", credentials=TLS), f"connect to https://{NOWHERE}"),
         (lambda: Result(1.0, repeats=0), "repeats is 0"),
         (lambda: Proposals(CLIENT(), "a board", top_k=True), "top_k is True"),
     ],
@@ -335,12 +329,6 @@ def test_a_call_of_a_closed_client_is_an_error_of_the_package():
             await client.rank_stream(GRAPH)
 
     asyncio.run(ask())
-
-
-def test_credentials_need_tls():
-    credentials = grpc.ssl_channel_credentials()
-    with pytest.raises(ArgumentError, match=r"connect to https://127\.0\.0\.1:1"):
-        Client(f"http://{NOWHERE}", credentials=credentials)
 
 
 class OtherArray:

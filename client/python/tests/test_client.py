@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import numpy as np
 import pytest
-from measured import read_graphs
-from servers import DATA, run_server
+from servers import run_server
 
 from hlorank import (
     AsyncClient,
@@ -20,8 +19,6 @@ from hlorank import (
     RefusedError,
 )
 
-TEXT = DATA / "hlo/mlp_train.before_opt.hlo.txt"
-MODULE = DATA / "hlo/mlp_train.before_opt.hlo_module.pb"
 DEFAULT_MODELS = {"layout": "layout-xla-cpu", "tile": "tile-iree-cpu"}
 
 
@@ -124,13 +121,6 @@ def test_a_stream_ranks_over_its_batches(server, layout_graph):
     assert ranking.timings.total > sum(scored.timings.total for scored in taken)
 
 
-def test_scores_that_are_not_taken_are_lost_and_the_ranking_is_whole(server, layout_graph):
-    with Client(server) as client, client.rank_stream(layout_graph.graph) as stream:
-        for batch in batches(layout_graph):
-            stream.send(batch)
-        assert sorted(stream.finish().best) == list(range(len(layout_graph.configurations)))
-
-
 def test_a_stream_says_why_it_takes_no_more(server, layout_graph):
     with Client(server) as client, client.rank_stream(layout_graph.graph) as stream:
         with pytest.raises(InvalidRequestError, match="batch 0") as refused:
@@ -158,18 +148,6 @@ def known(server, measured):
     return measured.graph
 
 
-def test_a_deadline_holds(server):
-    [measured] = read_graphs(DATA / "measured/layout_random_window_nchw_train.pb")
-    values, random = measured.configurations.values(), np.random.default_rng(3)
-    slots = measured.configurations.slots
-    drawn = values[random.integers(len(values), size=(20_000, slots)), np.arange(slots)]
-    with Client(server) as client:
-        start = time.monotonic()
-        with pytest.raises(DeadlineError):
-            client.rank(measured.graph, Layouts(drawn), timeout=0.2)
-        assert time.monotonic() - start < 10
-
-
 def test_a_deadline_of_0_has_passed(server, tile_graph):
     with Client(server) as client:
         for call in (
@@ -185,11 +163,6 @@ def test_a_deadline_of_0_has_passed(server, tile_graph):
         with pytest.raises(DeadlineError):
             client.list_models()
         assert client.list_models(timeout=10)
-
-
-def test_http_before_an_address_is_fine(server):
-    with Client(f"http://{server}") as client:
-        assert client.list_models()
 
 
 def test_a_proxy_of_the_environment_is_passed_by(server, layout_graph, monkeypatch):

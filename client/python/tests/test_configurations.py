@@ -3,31 +3,39 @@
 The bytes of each form are in ``client_vectors.json``, which all clients share.
 """
 
+import grpc
 import numpy as np
 import pytest
-from fake_server import answered
+from fake_server import answered, fake_server
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from library_words import assert_own_words
 
 from hlorank import (
+    Adapt,
     AnswerError,
+    Client,
     ConfigFeatures,
     ConfigurationError,
     Fusions,
     Graph,
     GraphFileError,
     Layouts,
+    RefusedError,
     Tiles,
 )
 from hlorank.configurations.received import configurations_of
-from hlorank.wire.messages import ConfigBatch, ListMeasurementsResponse
+from hlorank.wire.messages import (
+    ConfigBatch,
+    ListMeasurementsResponse,
+    RankConfigsRequest,
+    SuggestConfigsRequest,
+)
 
 some = settings(derandomize=True, max_examples=40, deadline=None)
 NUMBERS = st.sampled_from([np.int8, np.int64, np.float32, np.float64])
 I64 = st.integers(-(1 << 63), (1 << 63) - 1)
 F32 = st.floats(width=32, allow_nan=False, allow_infinity=False)
-LARGEST = (1 << 31) - 1
 
 
 @st.composite
@@ -255,6 +263,33 @@ def test_an_answer_whose_parts_do_not_fit_is_an_error(form, fields):
     assert_own_words(str(refused.value))
     with pytest.raises(AnswerError):
         configurations_of(ConfigBatch())
+
+
+GRAPHS = {
+    "packed_fusion_configs": Graph.from_hlo_proto(b"module", task="fusion"),
+    "node_feature_configs": Graph.from_feature_set("loops", np.ones((2, 3)), [[1, 0]]),
+}
+
+
+@pytest.mark.parametrize("form", GRAPHS)
+def test_requests_have_the_graph_the_configurations_and_what_was_measured(form):
+    graph, configs = GRAPHS[form], FORMS[form]
+    adapt = Adapt("this machine", configs, [0.1] * len(configs))
+    with (
+        fake_server(code=grpc.StatusCode.INVALID_ARGUMENT) as server,
+        Client(server.address) as client,
+    ):
+        with pytest.raises(RefusedError):
+            client.rank(graph, configs, top_k=2, explain_top=1, adapt=adapt)
+        with pytest.raises(RefusedError):
+            client.suggest(graph, configs, adapt=adapt)
+    (_, _, ranked), (_, _, suggested) = server.calls
+    ranked = RankConfigsRequest.FromString(ranked)
+    suggested = SuggestConfigsRequest.FromString(suggested)
+    assert (ranked.top_k, ranked.explain_top) == (2, 1)
+    for request in (ranked, suggested):
+        assert request.graph == graph.whole()
+        assert request.batch == request.adapt.batch == configs.wire
 
 
 def test_an_entry_that_is_no_layout_is_an_error():

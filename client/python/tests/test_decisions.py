@@ -29,60 +29,36 @@ def key_of(name, target="device=H100;triton=3.9.0"):
     return DecisionKey("triton", name.encode(), target)
 
 
-def test_the_first_proposal_is_what_everybody_gets(store):
-    key = key_of("first")
-    evidence = Evidence(0.25, 5, 72, 0.02, "m1")
-    with Client(store) as client:
-        assert client.decide(key).state == "undecided"
-        first = client.propose(key, b'{"a": 1}', evidence)
-        second = client.propose(key, b'{"a": 2}')
-        looked_up = client.decide(key).decision
-        assert first == second == looked_up
-        assert (first.value, first.generation, first.evidence) == (b'{"a": 1}', 1, evidence)
-        other_order = DecisionKey("triton", b"first", "triton=3.9.0;device=H100")
-        assert client.decide(other_order).decision == first
-
-
-def test_a_key_is_claimed_by_one_worker_at_a_time(store):
+def test_a_key_is_claimed_by_one_worker_at_a_time(client):
     key = key_of("claimed")
-    with Client(store) as client:
-        assert client.decide(key, worker="a").state == "claimed"
-        held = client.decide(key, worker="b")
-        assert held.state == "held" and 0 < held.retry_after <= 1
-        assert client.decide(key, worker="a", renew=True).state == "claimed"
-        client.decide(key, worker="a", give_back=True)
-        assert client.decide(key, worker="b", ttl=5).expires_in == pytest.approx(5, abs=1)
+    assert client.decide(key).state == "undecided"
+    assert client.decide(key, worker="a").state == "claimed"
+    held = client.decide(key, worker="b")
+    assert held.state == "held" and 0 < held.retry_after <= 1
+    assert client.decide(key, worker="a", renew=True).state == "claimed"
+    client.decide(key, worker="a", give_back=True)
+    assert client.decide(key, worker="b", ttl=5).expires_in == pytest.approx(5, abs=1)
 
 
-def test_another_compiler_is_near_and_never_the_answer(store):
-    with Client(store) as client:
-        made = client.propose(key_of("near"), b"{}")
-        answer = client.decide(key_of("near", "device=H100;triton=3.10.0"))
-    assert answer.state == "undecided" and answer.decision is None
-    (near,) = answer.near
-    assert near.decision == made and near.different_parts == ("triton",)
-
-
-def test_a_decision_is_superseded_on_purpose_and_a_snapshot_sees_the_older_one(store):
-    key = key_of("superseded")
-    with Client(store) as client:
-        first = client.propose(key, b'{"a": 1}')
-        second = client.propose(key, b'{"a": 2}', supersede=1)
-        assert second.generation == 2 and client.decide(key).decision == second
-        assert client.decide(key, snapshot=first.snapshot).decision == first
-        younger = client.propose(key_of("younger"), b"{}")
-        strict = client.decide(younger.key, snapshot=first.snapshot, strict=True)
-        assert strict.state == "undecided"
-
-
-def test_decisions_are_listed_in_their_order(store):
-    with Client(store) as client:
-        before = client.list_decisions().snapshot
-        made = [client.propose(key_of(f"listed {n}", "listed"), b"{}") for n in range(3)]
-        page = client.list_decisions("triton", "listed", after_snapshot=before)
-        assert list(page.decisions) == made and not page.next
-        assert client.list_decisions(key=b"listed 1").decisions == (made[1],)
-        assert repr(page).startswith("3 decisions, all")
+def test_the_first_proposal_is_what_everybody_gets_until_it_is_superseded_on_purpose(client):
+    key, evidence = key_of("first"), Evidence(0.25, 5, 72, 0.02, "m1")
+    first = client.propose(key, b'{"a": 1}', evidence)
+    assert first == client.propose(key, b'{"a": 2}') == client.decide(key).decision
+    assert (first.value, first.generation, first.evidence) == (b'{"a": 1}', 1, evidence)
+    other = client.decide(key_of("first", "device=H100;triton=3.10.0"))
+    assert other.state == "undecided" and other.decision is None
+    (near,) = other.near
+    assert near.decision == first and near.different_parts == ("triton",)
+    second = client.propose(key, b'{"a": 2}', supersede=1)
+    assert second.generation == 2 and client.decide(key).decision == second
+    assert client.decide(key, snapshot=first.snapshot).decision == first
+    younger = client.propose(key_of("younger"), b"{}")
+    strict = client.decide(younger.key, snapshot=first.snapshot, strict=True)
+    assert strict.state == "undecided"
+    page = client.list_decisions("triton", key.target, after_snapshot=first.snapshot)
+    assert list(page.decisions) == [second, younger] and not page.next
+    assert client.list_decisions(key=b"younger").decisions == (younger,)
+    assert repr(page).startswith("2 decisions, all")
 
 
 def test_answers_that_no_server_gives_are_errors():
@@ -145,17 +121,16 @@ def in_a_group(run, ranks=4):
         return list(threads.map(run, [Rank(number, queues) for number in range(ranks)]))
 
 
-def test_the_leader_of_a_group_asks_and_proposes_for_all(store):
-    with Client(store) as client:
+def test_the_leader_of_a_group_asks_and_proposes_for_all(client):
 
-        def rank(group):
-            agreement = Agreement(client, "triton", "group", group=group)
-            verdict = agreement.ask(b"k")
-            own = b'{"rank": %d}' % group.number
-            return verdict.state, agreement.propose(b"k", own).value, agreement.ask(b"k").decision
+    def rank(group):
+        agreement = Agreement(client, "triton", "group", group=group)
+        verdict = agreement.ask(b"k")
+        own = b'{"rank": %d}' % group.number
+        return verdict.state, agreement.propose(b"k", own).value, agreement.ask(b"k").decision
 
-        found = in_a_group(rank)
-        (decision,) = client.list_decisions("triton", "group").decisions
+    found = in_a_group(rank)
+    (decision,) = client.list_decisions("triton", "group").decisions
     assert found == [("claimed", b'{"rank": 0}', decision)] * 4
 
 
@@ -176,92 +151,85 @@ def test_without_the_server_a_group_has_one_default_or_one_error(tmp_path):
     assert len(warned) == 1
 
 
-def test_a_rank_that_asks_for_another_key_than_its_leader_is_told(store):
-    with Client(store) as client:
+def test_a_rank_that_asks_for_another_key_than_its_leader_is_told(client):
 
-        def rank(group):
-            agreement = Agreement(client, "triton", "mixed", group=group)
-            if group.number == 0:
-                return agreement.ask(b"leader").state
-            with pytest.raises(ArgumentError, match="the same in the same order"):
-                agreement.ask(b"other")
+    def rank(group):
+        agreement = Agreement(client, "triton", "mixed", group=group)
+        if group.number == 0:
+            return agreement.ask(b"leader").state
+        with pytest.raises(ArgumentError, match="the same in the same order"):
+            agreement.ask(b"other")
 
-        in_a_group(rank, 2)
+    in_a_group(rank, 2)
 
 
-def test_a_group_whose_leader_found_nothing_leaves_the_turn_to_others(store):
-    with Client(store) as client:
+def test_a_group_whose_leader_found_nothing_leaves_the_turn_to_others(client):
 
-        def rank(group):
-            agreement = Agreement(client, "triton", "nothing", group=group)
-            assert agreement.ask(b"k").state == "claimed"
-            return agreement.propose(b"k", b"{}" if group.number else None)
+    def rank(group):
+        agreement = Agreement(client, "triton", "nothing", group=group)
+        assert agreement.ask(b"k").state == "claimed"
+        return agreement.propose(b"k", b"{}" if group.number else None)
 
-        assert in_a_group(rank) == [None] * 4
-        key = DecisionKey("triton", b"k", "nothing")
-        assert client.decide(key, worker="b").state == "claimed"
+    assert in_a_group(rank) == [None] * 4
+    key = DecisionKey("triton", b"k", "nothing")
+    assert client.decide(key, worker="b").state == "claimed"
 
 
 @pytest.mark.parametrize("raising", [0, 1])
-def test_a_rank_that_raises_alone_while_it_tunes_keeps_no_other_one_waiting(raising, store):
-    with Client(store) as client:
+def test_a_rank_that_raises_alone_while_it_tunes_keeps_no_other_one_waiting(raising, client):
 
-        def rank(group):
-            agreement = Agreement(client, "triton", f"{raising} raises", group=group)
-            decision = None
-            with suppress(ZeroDivisionError), agreement.giving_back():
-                assert agreement.ask(b"k").state == "claimed"
-                _ = 1 / abs(group.number - raising)
-                decision = agreement.propose(b"k", b"{}")
-            return decision and decision.value, agreement.ask(b"next").state
+    def rank(group):
+        agreement = Agreement(client, "triton", f"{raising} raises", group=group)
+        decision = None
+        with suppress(ZeroDivisionError), agreement.giving_back():
+            assert agreement.ask(b"k").state == "claimed"
+            _ = 1 / abs(group.number - raising)
+            decision = agreement.propose(b"k", b"{}")
+        return decision and decision.value, agreement.ask(b"next").state
 
-        found = in_a_group(rank)
-        key = DecisionKey("triton", b"k", f"{raising} raises")
-        assert (client.decide(key, worker="b").state == "claimed") == (raising == 0)
+    found = in_a_group(rank)
+    key = DecisionKey("triton", b"k", f"{raising} raises")
+    assert (client.decide(key, worker="b").state == "claimed") == (raising == 0)
     values = [None] * 4 if raising == 0 else [b"{}", None, b"{}", b"{}"]
     assert found == [(value, "claimed") for value in values]
 
 
-def test_an_error_of_the_leader_is_that_of_all_ranks(store):
+def test_an_error_of_the_leader_is_that_of_all_ranks(client):
     def fail():
         raise KeyError("no such kernel")
 
-    with Client(store) as client:
+    def rank(group):
+        agreement = Agreement(client, "triton", "failing", group=group)
+        with pytest.raises(HlorankError if group.number else KeyError, match="no such kernel"):
+            agreement.from_leader(b"k", fail)
 
-        def rank(group):
-            agreement = Agreement(client, "triton", "failing", group=group)
-            with pytest.raises(HlorankError if group.number else KeyError, match="no such kernel"):
-                agreement.from_leader(b"k", fail)
-
-        in_a_group(rank)
+    in_a_group(rank)
 
 
-def test_a_claim_ends_with_the_block_of_the_thread_that_made_it(store):
-    with Client(store) as client:
-        agreement = Agreement(client, "triton", "blocks")
-        assert agreement.ask(b"before").state == "claimed"
-        with pytest.raises(ZeroDivisionError), agreement.giving_back():
-            assert agreement.ask(b"within").state == "claimed"
-            with ThreadPoolExecutor() as threads:
-                assert threads.submit(agreement.ask, b"other thread").result().state == "claimed"
-            _ = 1 / 0
-        states = [
-            client.decide(DecisionKey("triton", key, "blocks"), worker="b").state
-            for key in (b"before", b"within", b"other thread")
-        ]
+def test_a_claim_ends_with_the_block_of_the_thread_that_made_it(client):
+    agreement = Agreement(client, "triton", "blocks")
+    assert agreement.ask(b"before").state == "claimed"
+    with pytest.raises(ZeroDivisionError), agreement.giving_back():
+        assert agreement.ask(b"within").state == "claimed"
+        with ThreadPoolExecutor() as threads:
+            assert threads.submit(agreement.ask, b"other thread").result().state == "claimed"
+        _ = 1 / 0
+    states = [
+        client.decide(DecisionKey("triton", key, "blocks"), worker="b").state
+        for key in (b"before", b"within", b"other thread")
+    ]
     assert states == ["held", "claimed", "held"]
 
 
-def test_a_claim_outlives_its_time_while_its_process_tunes(store, monkeypatch):
+def test_a_claim_outlives_its_time_while_its_process_tunes(client, monkeypatch):
     monkeypatch.setattr("hlorank.worker.agreement._CLAIM", 5.0)
-    with Client(store) as client:
-        agreement = Agreement(client, "triton", "renewed")
-        assert agreement.ask(b"k").state == "claimed"
-        time.sleep(7)
-        assert client.decide(DecisionKey("triton", b"k", "renewed"), worker="b").state == "held"
-        agreement.give_back(b"k")
-        claimed = client.decide(DecisionKey("triton", b"k", "renewed"), worker="b")
-        assert claimed.state == "claimed"
+    agreement = Agreement(client, "triton", "renewed")
+    assert agreement.ask(b"k").state == "claimed"
+    time.sleep(7)
+    assert client.decide(DecisionKey("triton", b"k", "renewed"), worker="b").state == "held"
+    agreement.give_back(b"k")
+    claimed = client.decide(DecisionKey("triton", b"k", "renewed"), worker="b")
+    assert claimed.state == "claimed"
 
 
 def killed_server(folder):
@@ -280,16 +248,8 @@ def test_a_server_that_is_away_costs_two_seconds_once_and_nothing_is_proposed(tm
         assert time.monotonic() - begin <= 2.5
 
 
-def test_with_fail_the_error_is_the_callers(tmp_path):
-    with Client(killed_server(tmp_path)) as client:
-        agreement = Agreement(client, "triton", "away", on_away="fail", timeout=0.5)
-        with pytest.raises(UnavailableError):
-            agreement.ask(b"k")
-
-
 def test_with_wait_a_decision_comes_once_the_server_is_back(tmp_path):
-    flags = (f"--models={tmp_path}", f"--measurements={tmp_path / 'measurements'}")
-    with run_process(*flags) as server, Client(server.address) as client:
+    with run_empty_server(tmp_path) as server, Client(server.address) as client:
         made = client.propose(DecisionKey("triton", b"k", "back"), b"{}")
         server.kill()
         found = []
@@ -299,7 +259,7 @@ def test_with_wait_a_decision_comes_once_the_server_is_back(tmp_path):
             waiting.start()
             while not caught:
                 time.sleep(0.05)
-            with run_process(f"--listen={server.address}", *flags):
+            with run_empty_server(tmp_path, server.address):
                 waiting.join(60)
     assert [verdict.decision for verdict in found] == [made]
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from measured import read_graphs
-from servers import DATA, run_server
+from servers import DATA
 
 from hlorank import (
     Adapt,
@@ -17,13 +17,6 @@ from hlorank.answers.ranking import distinct_first
 
 TARGET = "some board"
 BOUNDS = [(1 << i, 1 << j) for i in range(6) for j in range(6)]
-
-
-@pytest.fixture(scope="module")
-def keeping(tmp_path_factory):
-    path = tmp_path_factory.mktemp("kept") / "measurements"
-    with run_server(f"--measurements={path}") as address, Client(address) as client:
-        yield client
 
 
 @pytest.fixture
@@ -84,15 +77,6 @@ def test_the_last_of_several_is_what_the_server_suggests(experience, keeping, ti
     )
     assert order[3] == suggested.configs[0]
     assert experience.order(left, 1)[0] == fastest
-
-
-def test_failures_are_not_tried_first(experience):
-    first = experience.order(BOUNDS, 1)[0][0]
-    others = [bounds for bounds in BOUNDS if bounds != BOUNDS[first]]
-    experience.add([BOUNDS[first]], [Result(failure="crash")])
-    experience.add(others[-4:], [Result(0.001 * (1 + i)) for i in range(4)])
-    scores = experience.predict([BOUNDS[first], *others[:3]]).scores
-    assert scores.argmax() == 0
 
 
 def test_without_a_store_a_search_learns_from_itself(server, tile_graph):

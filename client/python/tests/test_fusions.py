@@ -1,18 +1,13 @@
-import grpc
 import numpy as np
 import pytest
-from fake_server import answered, fake_server
+from fake_server import answered
 
 from hlorank import (
-    Client,
     Fusions,
     Graph,
     KernelTime,
-    RefusedError,
 )
 from hlorank.wire.messages import (
-    PutGraphResponse,
-    RankConfigsRequest,
     RankConfigsResponse,
     RankConfigsStreamResponse,
 )
@@ -20,7 +15,7 @@ from hlorank.wire.messages import (
 GRAPH_HASH = bytes(32)
 MODEL = {"name": "fusion-xla-cpu", "version": 1}
 FUSIONS = Fusions([[True, False, True], [False, False, True]])
-SECONDS, LOG_SECONDS = 1, 2
+SECONDS = 1
 
 
 def program():
@@ -32,20 +27,6 @@ def ranking(**fields):
     valid |= {"predicted_seconds": [0.001, float("inf")], "unit": SECONDS}
     valid |= {"graph_hash": GRAPH_HASH, "model": MODEL}
     return RankConfigsResponse(**(valid | fields)).SerializeToString()
-
-
-def test_the_request_has_the_task_the_bits_and_how_many_to_explain():
-    with (
-        fake_server(code=grpc.StatusCode.INVALID_ARGUMENT) as server,
-        Client(server.address) as client,
-    ):
-        with pytest.raises(RefusedError):
-            client.rank(program(), FUSIONS, top_k=2, explain_top=1)
-        [(method, _, message)] = server.calls
-    request = RankConfigsRequest.FromString(message)
-    assert method.endswith("/RankConfigs") and request.graph.task == 3
-    assert (request.top_k, request.explain_top) == (2, 1)
-    assert request.batch == FUSIONS.wire
 
 
 def test_scores_are_seconds_and_the_kernels_of_the_best_are_explained():
@@ -75,11 +56,3 @@ def test_a_stream_keeps_infinite_scores_and_the_unit():
         assert np.isinf(stream.scores().scores[0])
         ranked = stream.finish()
     assert ranked.unit == "seconds" and ranked.kernels == ()
-
-
-def test_a_cached_program_has_slots():
-    node = {"node": 5, "name": "add.5", "opcode": "add", "dimensions": [4, 8]}
-    answer = PutGraphResponse(graph_hash=GRAPH_HASH, configurable_nodes=[node])
-    with answered(answer.SerializeToString()) as client:
-        cached = client.put_graph(program())
-    assert [(slot.node, slot.opcode) for slot in cached.configurable_nodes] == [(5, "add")]

@@ -1,6 +1,5 @@
 """Leases of a real server: what one worker measures, no other one is suggested."""
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import grpc
@@ -38,61 +37,27 @@ def search_of(client, target, worker, **terms):
     return client.search(SPACE, target, lease=Lease(worker, **terms))
 
 
-def measure(address, target, worker, measurements):
-    measured = []
-    with Client(address) as client:
-        search = search_of(client, target, worker)
-        while len(measured) < measurements and (suggested := search.suggest()):
-            for one in suggested:
-                search.report(one, seconds(one))
-                measured.append(SPACE.number(one))
-    return measured
+def test_what_is_leased_is_suggested_to_its_worker_alone_and_reported_with_its_machine(client):
+    first, second = (search_of(client, "alone", name, machine=f"m{name}") for name in "ab")
+    (one,) = first.suggest()
+    assert one not in second.suggest(8)
+    (again,) = search_of(client, "alone", "a").suggest()
+    assert again == one, "a worker that lost the answer gets it again"
+    (other,) = first.suggest()
+    assert other != one, "but threads of a worker get different ones"
+    first.report(one, 1.0)
+    (kept,) = client.list_measurements("alone").graphs
+    assert kept.machines == ("ma",)
 
 
-def test_two_workers_of_one_search_measure_nothing_twice(store):
-    with ThreadPoolExecutor() as threads:
-        found = threads.map(lambda name: measure(store, "two", name, 30), ("a", "b"))
-    first, second = map(set, found)
-    assert len(first) == len(second) == 30 and not first & second
-
-
-def test_what_is_leased_is_suggested_to_its_worker_alone_and_reported_with_its_machine(store):
-    with Client(store) as client:
-        first, second = (search_of(client, "alone", name, machine=f"m{name}") for name in "ab")
-        (one,) = first.suggest()
-        assert one not in second.suggest(8)
-        (again,) = search_of(client, "alone", "a").suggest()
-        assert again == one, "a worker that lost the answer gets it again"
-        (other,) = first.suggest()
-        assert other != one, "but threads of a worker get different ones"
-        first.report(one, 1.0)
-        (kept,) = client.list_measurements("alone").graphs
-        assert kept.machines == ("ma",)
-
-
-def test_a_lease_that_is_given_back_is_free_at_once(store):
-    with Client(store) as client:
-        first, second = (search_of(client, "given back", name) for name in "ab")
-        taken = first.suggest(len(SPACE))
-        assert len(taken) == len(SPACE)
-        assert second.suggest() == [] and second.state == "all_leased" and second.retry_after > 0
-        first.renew()
-        first.renew(give_back=True)
-        assert len(second.suggest(len(SPACE))) == len(SPACE) and second.state == "running"
-
-
-def test_a_search_ends_with_its_budget_or_its_space(store):
-    with Client(store) as client:
-        search = search_of(client, "budget", "a", budget=3)
-        for one in search.suggest(8):
-            search.report(one, seconds(one))
-        assert len(client.list_measurements("budget").graphs[0].seconds) == 3
-        assert search.suggest() == [] and search.state == "budget_spent"
-        everything = search_of(client, "budget", "a", search="all")
-        while suggested := everything.suggest(64):
-            for one in suggested:
-                everything.report(one, seconds(one))
-        assert everything.state == "exhausted"
+def test_a_lease_that_is_given_back_is_free_at_once(client):
+    first, second = (search_of(client, "given back", name) for name in "ab")
+    taken = first.suggest(len(SPACE))
+    assert len(taken) == len(SPACE)
+    assert second.suggest() == [] and second.state == "all_leased" and second.retry_after > 0
+    first.renew()
+    first.renew(give_back=True)
+    assert len(second.suggest(len(SPACE))) == len(SPACE) and second.state == "running"
 
 
 def test_a_server_without_a_store_leases_nothing(tmp_path):
@@ -121,12 +86,11 @@ def test_a_list_that_the_server_knows_is_not_sent_again():
     assert request.lease.budget.measurements == 5 and request.lease.budget.time.seconds == 3600
 
 
-def test_a_server_that_forgot_a_list_gets_it_again(store):
-    with Client(store) as client:
-        search = search_of(client, "forgotten", "a")
-        search.suggest()
-        search.space.configurations().digest = bytes(32)
-        assert len(search.suggest()) == 1
+def test_a_server_that_forgot_a_list_gets_it_again(client):
+    search = search_of(client, "forgotten", "a")
+    search.suggest()
+    search.space.configurations().digest = bytes(32)
+    assert len(search.suggest()) == 1
     assert search.space.configurations().digest not in (b"", bytes(32))
 
 
@@ -140,17 +104,16 @@ def test_an_answer_without_the_leases_is_none():
         search_of(client, "a board", "a").suggest()
 
 
-def test_measurements_without_a_lease_are_reported_apart(store):
-    with Client(store) as client:
-        search = search_of(client, "mixed", "a")
-        (one,) = search.suggest()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Client, "report_measurements", away)
-            for each in (one, SPACE[(SPACE.number(one) + 1) % len(SPACE)]):
-                with pytest.raises(RefusedError):
-                    search.report(each, 1.0)
-        search.flush()
-        assert len(search.fastest()) == 2
+def test_measurements_without_a_lease_are_reported_apart(client):
+    search = search_of(client, "mixed", "a")
+    (one,) = search.suggest()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Client, "report_measurements", away)
+        for each in (one, SPACE[(SPACE.number(one) + 1) % len(SPACE)]):
+            with pytest.raises(RefusedError):
+                search.report(each, 1.0)
+    search.flush()
+    assert len(search.fastest()) == 2
 
 
 def test_requests_name_the_search_and_the_leases():

@@ -1,14 +1,10 @@
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 import pytest
-from servers import run_server
 
 from hlorank import (
     Adapt,
-    Client,
-    ComparedMean,
     Graph,
     InvalidRequestError,
     Layouts,
@@ -22,12 +18,10 @@ STORED = Adapt(TARGET, use_stored=True)
 
 
 @pytest.fixture
-def client(tmp_path: Path):
-    with (
-        run_server(f"--measurements={tmp_path / 'measurements'}") as address,
-        Client(address) as client,
-    ):
-        yield client
+def client(keeping):
+    """Nothing is kept of any target yet."""
+    keeping.delete_target(TARGET)
+    return keeping
 
 
 def test_what_was_reported_adapts_later_calls(client, tile_graph):
@@ -137,29 +131,16 @@ def test_versions_are_compared_on_what_was_measured(client, tile_graph):
     assert (compared.first.name, compared.second.name) == (first, second)
     assert compared.first.version and compared.second.version
     assert (compared.graphs, compared.configs, compared.better) == (1, len(SECONDS), None)
-    for model, tau in zip((first, second), _both(compared.kendall_tau), strict=True):
-        scores = client.rank(tile_graph.graph, TILES, model=model, with_scores=True).scores
-        assert tau == pytest.approx(_tau(scores, SECONDS))
     difference = compared.kendall_tau.second - compared.kendall_tau.first
     assert compared.kendall_tau.difference == pytest.approx((difference, difference)), "one graph"
-    assert all(0 <= pairs <= 1 for pairs in _both(compared.ordered_pairs))
-    assert all(regret >= 0 for regret in _both(compared.top_pick_regret))
+    pairs, regret = compared.ordered_pairs, compared.top_pick_regret
+    assert 0 <= pairs.first <= 1 and 0 <= pairs.second <= 1
+    assert regret.first >= 0 and regret.second >= 0
 
     with pytest.raises(InvalidRequestError, match="a model of layout configurations"):
         client.compare_models(first, "layout-xla-cpu")
     with pytest.raises(ValueError, match="a model is given as NAME"):
         client.compare_models(first, "@1")
-
-
-def _both(mean: ComparedMean) -> tuple[float, float]:
-    return mean.first, mean.second
-
-
-def _tau(scores: np.ndarray, seconds: list[float]) -> float:
-    pairs = [(i, j) for i in range(len(seconds)) for j in range(i)]
-    return float(
-        np.mean([np.sign((scores[i] - scores[j]) * (seconds[i] - seconds[j])) for i, j in pairs])
-    )
 
 
 def test_a_reporter_is_shown_learned_from_and_deleted(client, tile_graph):

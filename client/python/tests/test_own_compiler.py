@@ -1,14 +1,9 @@
 """docs/bring-your-own-compiler.md as printed, on fewer programs, and without what needs torch."""
 
-import os
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
-import pytest
 from page_commands import commands, partition
-from servers import DATA, REPOSITORY, command_line, run_server
+from servers import DATA, REPOSITORY, run_server
 
 PAGE = REPOSITORY / "docs/bring-your-own-compiler.md"
 ARTIFACT = DATA / "loop_nests/registry"
@@ -18,29 +13,6 @@ SHORTER = {
     "python tune.py optimize 0": " --schedules 200",
 }
 """Commands, and what the test adds to them so that they take seconds."""
-
-
-@pytest.fixture
-def shell(tmp_path):
-    """Runs a command in an empty folder; returns what it printed."""
-    if shutil.which("cc") is None:
-        pytest.skip("needs a C compiler: cc")
-    folders = Path(sys.executable).parent, command_line().parent, os.environ["PATH"]
-    path = ":".join(map(str, folders))
-
-    def run(command: str, **variables: str) -> str:
-        known = {"HLORANK": str(REPOSITORY), "PATH": path}
-        done = subprocess.run(
-            ["bash", "-euc", command],
-            cwd=tmp_path,
-            env=os.environ | known | variables,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, f"{command}: {done.stderr}"
-        return done.stdout
-
-    return run
 
 
 def test_every_command_of_the_page_works_from_an_empty_folder(shell, tmp_path):

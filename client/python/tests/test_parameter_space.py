@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from hlorank import ArgumentError, Graph, Space
-from hlorank.spaces.space import MAX_CONFIGURATIONS
 
 GEMM = {"block_m": [16, 32, 64], "vectorize": [False, True], "optimize": ["-O2", "-O3"]}
 
@@ -183,13 +182,14 @@ def test_a_constraint_that_fails_is_named_with_the_configuration():
         Space("gemm", GEMM, constraints=lambda one: one["warps"] > 1)
 
 
-def test_spaces_without_configurations_and_lists_with_too_many_are_refused():
+def test_spaces_without_configurations_and_lists_with_too_many_are_refused(monkeypatch):
+    monkeypatch.setattr("hlorank.spaces.space.MAX_CONFIGURATIONS", 1_000)
     with pytest.raises(ArgumentError, match="the constraints exclude every combination"):
         Space("gemm", GEMM, constraints=lambda one: False)
-    many = ({"a": number} for number in range(MAX_CONFIGURATIONS + 1))
-    with pytest.raises(ArgumentError, match=r"500,001 configurations, at most 500,000 .*Space"):
+    many = ({"a": number} for number in range(1_001))
+    with pytest.raises(ArgumentError, match=r"1,001 configurations, at most 1,000 .*Space"):
         Space.from_configs("gemm", many)
-    values = {"a": range(MAX_CONFIGURATIONS + 2)}
+    values = {"a": range(1_002)}
     for constraints in (None, "a >= 1", lambda one: one["a"] > 0):
         assert Space("gemm", values, constraints=constraints).is_described
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from hlorank import Adapt, ArgumentError, Client, Ranking, Space, Warning
+from hlorank import Adapt, ArgumentError, Ranking, Space, Warning
 from hlorank.spaces.policy import policy_of
 
 CHOICES = [{"tile": 1 << power, "library": power == 0} for power in range(8)]
@@ -105,7 +105,7 @@ def test_an_instance_without_the_features_that_are_asked_for_is_refused():
             POLICY.configurations(one)
 
 
-def test_a_search_exports_what_is_measured_of_all_instances(store, monkeypatch):
+def test_a_search_exports_what_is_measured_of_all_instances(client, monkeypatch):
     learned, answers = Ranking.warnings.func, []
 
     def warnings(ranking):
@@ -115,17 +115,16 @@ def test_a_search_exports_what_is_measured_of_all_instances(store, monkeypatch):
         return late if len(answers) == 1 else learned(ranking)
 
     monkeypatch.setattr(Ranking, "warnings", property(warnings))
-    with Client(store) as client:
-        for number, one in enumerate(INSTANCES):
-            space = Space.from_configs("gemm", CHOICES, instance=one)
-            # Every third instance lacks two choices, which the server predicts.
-            chosen = [place for place in range(8) if number % 3 or place % 4 != number % 4]
-            times = [1e-3 * (1 + number) * np.exp(slowdown(one, CHOICES[i])) for i in chosen]
-            adapt = Adapt("exported", space.configurations(chosen), times)
-            client.report_measurements(space.graph, adapt)
-        policy = client.search(space, "exported").export(4)
-        with pytest.raises(ArgumentError, match="0 instances of 'gemm' with features are measured"):
-            client.search(space, "nothing").export()
+    for number, one in enumerate(INSTANCES):
+        space = Space.from_configs("gemm", CHOICES, instance=one)
+        # Every third instance lacks two choices, which the server predicts.
+        chosen = [place for place in range(8) if number % 3 or place % 4 != number % 4]
+        times = [1e-3 * (1 + number) * np.exp(slowdown(one, CHOICES[i])) for i in chosen]
+        adapt = Adapt("exported", space.configurations(chosen), times)
+        client.report_measurements(space.graph, adapt)
+    policy = client.search(space, "exported").export(4)
+    with pytest.raises(ArgumentError, match="0 instances of 'gemm' with features are measured"):
+        client.search(space, "nothing").export()
     # A third of the instances lack some times.
     assert len(answers) == len(INSTANCES) // 3 + 1
     first = [CHOICES.index(policy.configurations(one)[0]) for one in INSTANCES]

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from servers import run_process, run_server_that_keeps_nothing, said_once
+from servers import run_empty_server, run_server_that_keeps_nothing, said_once
 
-from hlorank import ArgumentError, Client, Fallback, Result, Space
+from hlorank import Client, Fallback, Result, Space
 from hlorank.tuners.proposals import (
     Proposals,
     column_of,
@@ -22,35 +22,31 @@ def measured(seconds=SECONDS):
     return list(zip(ROWS, map(result_of, seconds), strict=True))
 
 
-def test_nothing_is_known_before_a_report(store):
-    with Client(store) as client:
-        assert Proposals(client, "nothing").best("gemm", "", ROWS) == []
-        assert Proposals(client, "nothing").measured("gemm", "", ROWS[0]) == []
+def test_nothing_is_known_before_a_report(client):
+    assert Proposals(client, "nothing").best("gemm", "", ROWS) == []
+    assert Proposals(client, "nothing").measured("gemm", "", ROWS[0]) == []
 
 
-def test_a_row_that_is_fast_for_no_visible_reason_is_first(store):
+def test_a_row_that_is_fast_for_no_visible_reason_is_first(client):
     seconds = [*SECONDS[:7], 0.2, *SECONDS[8:]]
-    with Client(store) as client:
-        proposals = Proposals(client, "outlier", top_k=3)
-        proposals.report("gemm", "512", measured(seconds))
-        assert proposals.best("gemm", "512", ROWS)[0] == 7
-        assert proposals.measured("gemm", "512", ROWS[0])[0] == ROWS[7]
-        assert proposals.best("gemm", "513", ROWS) == [], "another instance"
+    proposals = Proposals(client, "outlier", top_k=3)
+    proposals.report("gemm", "512", measured(seconds))
+    assert proposals.best("gemm", "512", ROWS)[0] == 7
+    assert proposals.measured("gemm", "512", ROWS[0])[0] == ROWS[7]
+    assert proposals.best("gemm", "513", ROWS) == [], "another instance"
 
 
-def test_failures_are_not_proposed_and_equal_rows_count_once(store):
-    with Client(store) as client:
-        proposals = Proposals(client, "failures", top_k=len(ROWS))
-        proposals.report("gemm", "", [(ROWS[0], Result(failure="crash")), *measured()[1:]])
-        assert proposals.best("gemm", "", [*ROWS, *ROWS])[0] == 1
-        assert sorted(proposals.best("gemm", "", [*ROWS, *ROWS])) == list(range(1, len(ROWS)))
+def test_failures_are_not_proposed_and_equal_rows_count_once(client):
+    proposals = Proposals(client, "failures", top_k=len(ROWS))
+    proposals.report("gemm", "", [(ROWS[0], Result(failure="crash")), *measured()[1:]])
+    assert proposals.best("gemm", "", [*ROWS, *ROWS])[0] == 1
+    assert sorted(proposals.best("gemm", "", [*ROWS, *ROWS])) == list(range(1, len(ROWS)))
 
 
 def test_what_was_not_sent_is_sent_once_the_server_is_back(tmp_path):
-    flags = [f"--models={tmp_path}", f"--measurements={tmp_path / 'measurements'}"]
-    with run_process(*flags) as server:
-        address = server.address
-    with Client(address) as client:
+    with run_empty_server(tmp_path) as server:
+        pass
+    with Client(server.address) as client:
         again = Fallback("tuning goes on without it", pause=0.0)
         adapter = Proposals(client, "this CPU", timeout=0.5, fallback=again)
         with said_once():
@@ -58,7 +54,7 @@ def test_what_was_not_sent_is_sent_once_the_server_is_back(tmp_path):
             adapter.report("gemm", "", measured()[:6])
             adapter.report("gemm", "", measured()[6:])
         assert adapter.flush() == len(ROWS)
-        with run_process(*flags, f"--listen={address}"):
+        with run_empty_server(tmp_path, server.address):
             while adapter.flush():  # until gRPC connects again
                 pass
             assert adapter.best("gemm", "", ROWS)[0] == 0
@@ -111,16 +107,15 @@ def test_values_of_any_kind_are_a_column(values, column):
     assert len(Space("any", {"value": column})) == len(values)
 
 
-def test_configurations_may_differ_in_their_parameters(store):
+def test_configurations_may_differ_in_their_parameters(client):
     rows = [*ROWS, row_of({"tile": 16, "split": 2}), row_of({"tile": 32, "split": 4})]
-    with Client(store) as client:
-        proposals = Proposals(client, "differ", top_k=3)
-        assert proposals.best("gemm", "", rows) == []
-        # A tuner that measured a part of the list reports that part.
-        proposals.report("gemm", "", measured())
-        proposals.report("gemm", "", [(row, Result(0.5)) for row in rows[-2:]])
-        assert {*proposals.best("gemm", "", rows)} > {len(rows) - 1, len(rows) - 2}
-        assert len(client.list_measurements("differ").graphs) == 1
+    proposals = Proposals(client, "differ", top_k=3)
+    assert proposals.best("gemm", "", rows) == []
+    # A tuner that measured a part of the list reports that part.
+    proposals.report("gemm", "", measured())
+    proposals.report("gemm", "", [(row, Result(0.5)) for row in rows[-2:]])
+    assert {*proposals.best("gemm", "", rows)} > {len(rows) - 1, len(rows) - 2}
+    assert len(client.list_measurements("differ").graphs) == 1
 
 
 def test_a_server_that_keeps_nothing_is_said_once_whatever_is_asked_first(tmp_path):
@@ -130,13 +125,3 @@ def test_a_server_that_keeps_nothing_is_said_once_whatever_is_asked_first(tmp_pa
         proposals.report("gemm", "", measured())
         proposals.report("another", "", measured())
         proposals.best("gemm", "", ROWS)
-
-
-def test_arguments_are_checked_at_once():
-    with Client("127.0.0.1:1") as client, pytest.raises(ArgumentError, match="top_k"):
-        Proposals(client, "this CPU", top_k=0)
-
-
-def test_a_fallback_names_a_missing_package_when_it_is_made():
-    with pytest.raises(ArgumentError, match="needs no_such_model, which is not installed: pip"):
-        Fallback("a model goes on", needs=["numpy", "no_such_model"])

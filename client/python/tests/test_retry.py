@@ -16,9 +16,7 @@ from hlorank import (
     DeadlineError,
     HandshakeError,
     OverloadedError,
-    PreconditionError,
     RefusedError,
-    Tiles,
     UnavailableError,
 )
 from hlorank.wire.retry import Retry
@@ -53,6 +51,7 @@ def test_every_call_about_a_graph_has_its_route(tile_graph):
         (grpc.StatusCode.RESOURCE_EXHAUSTED, retry_info(20), 3),
         (grpc.StatusCode.RESOURCE_EXHAUSTED, (), 1),
         (grpc.StatusCode.INVALID_ARGUMENT, (), 1),
+        (grpc.StatusCode.FAILED_PRECONDITION, (), 1),
         (grpc.StatusCode.INTERNAL, retry_info(20), 1),
         (grpc.StatusCode.CANCELLED, (), 1),
     ],
@@ -80,13 +79,6 @@ def test_nothing_is_tried_again_past_the_deadline():
         assert len(server.calls) == 1
 
 
-def test_a_precondition_without_the_graph_is_final(tile_graph):
-    with fake_server(code=grpc.StatusCode.FAILED_PRECONDITION) as server:
-        with Client(server.address) as client, pytest.raises(PreconditionError):
-            client.rank(tile_graph.graph, Tiles(output_bounds=[[1]]))
-        assert len(server.calls) == 1
-
-
 def test_a_server_that_is_full_is_asked_again_until_it_has_room(tile_graph):
     with run_server("--max-requests=1") as address, Client(address) as client:
         holding = client.rank_stream(tile_graph.graph)
@@ -94,12 +86,6 @@ def test_a_server_that_is_full_is_asked_again_until_it_has_room(tile_graph):
         start = time.monotonic()
         assert len(client.rank(tile_graph.graph, tile_graph.configurations).best) == 18
         assert time.monotonic() - start > 0.3
-
-
-def test_no_server_is_told_with_its_address():
-    with Client("127.0.0.1:1", retries=0) as client, pytest.raises(UnavailableError) as refused:
-        client.list_models()
-    assert "127.0.0.1:1" in str(refused.value)
 
 
 def test_a_server_that_starts_late_is_found():
@@ -146,6 +132,8 @@ def test_a_pause_doubles_up_to_a_second():
     for retries, least in enumerate([0.1, 0.2, 0.4, 0.8, 1.0, 1.0]):
         assert least <= Retry().pause(error, retries) <= 1.5 * least
     assert Retry().pause(error, 10**6) <= 1.5 and Retry(2).pause(error, 2) is None
+    misfit = HandshakeError(grpc.StatusCode.UNAVAILABLE, "")
+    assert Retry().pause(misfit, 0) is None, "no retry changes a certificate"
 
 
 def test_a_call_without_a_deadline_is_retried_for_a_limited_time(monkeypatch):
@@ -157,8 +145,3 @@ def test_a_call_without_a_deadline_is_retried_for_a_limited_time(monkeypatch):
     ):
         client.list_models()
     assert 2 <= len(server.calls) <= 4
-
-
-def test_a_handshake_that_cannot_succeed_is_not_tried_again():
-    error = HandshakeError(grpc.StatusCode.UNAVAILABLE, "")
-    assert Retry().pause(error, 0) is None

@@ -2,29 +2,22 @@
 
 import asyncio
 
-import pytest
-from servers import run_empty_server, run_process, said_once
+from gemm import SPACE, seconds
+from servers import run_empty_server, said_once
 
-from hlorank import AsyncClient, Client, Experience, Fallback, Result, Space
-
-SPACE = Space("gemm", {"tile": [1 << power for power in range(6)], "flag": ["-O1", "-O2"]})
+from hlorank import AsyncClient, Client, Experience, Fallback, Result
 
 
-def seconds(one):
-    return 0.1 + abs(one["tile"] - 8) / 10 + (one["flag"] == "-O1")
+def test_a_run_measures_what_is_suggested_and_goes_on(client):
+    search = client.search(SPACE, "run")
+    best, first = search.run(seconds, 4)
+    assert first == seconds(best)
+    assert search.run(seconds, 100) == ({"tile": 8, "flag": "-O2"}, 0.1)
+    (kept,) = client.list_measurements("run").graphs
+    assert len(kept.seconds) == len(SPACE), "and ends when nothing is left"
 
 
-def test_a_run_measures_what_is_suggested_and_goes_on(store):
-    with Client(store) as client:
-        search = client.search(SPACE, "run")
-        best, first = search.run(seconds, 4)
-        assert first == seconds(best)
-        assert search.run(seconds, 100) == ({"tile": 8, "flag": "-O2"}, 0.1)
-        (kept,) = client.list_measurements("run").graphs
-        assert len(kept.seconds) == len(SPACE), "and ends when nothing is left"
-
-
-def test_ctrl_c_ends_a_run_with_what_was_measured(store):
+def test_ctrl_c_ends_a_run_with_what_was_measured(client):
     measured = []
 
     def interrupted(one):
@@ -33,24 +26,22 @@ def test_ctrl_c_ends_a_run_with_what_was_measured(store):
         measured.append(one)
         return "crash" if len(measured) == 1 else seconds(one)
 
-    with Client(store) as client:
-        search = client.search(SPACE, "interrupted")
-        best, fastest = search.run(interrupted, 10)
-        assert fastest == min(map(seconds, measured[1:])) and best in measured
-        (kept,) = client.list_measurements("interrupted").graphs
-        assert sorted(map(str, kept.failures)) == ["None", "None", "crash"]
+    search = client.search(SPACE, "interrupted")
+    best, fastest = search.run(interrupted, 10)
+    assert fastest == min(map(seconds, measured[1:])) and best in measured
+    (kept,) = client.list_measurements("interrupted").graphs
+    assert sorted(map(str, kept.failures)) == ["None", "None", "crash"]
 
 
-def test_what_was_interrupted_is_suggested_again(store):
+def test_what_was_interrupted_is_suggested_again(client):
     def interrupted(one):
         raise KeyboardInterrupt
 
-    with Client(store) as client:
-        search = client.search(SPACE, "interrupted at once")
-        assert search.run(interrupted, 3) is None
-        search.run(seconds, 100)
-        (kept,) = client.list_measurements("interrupted at once").graphs
-        assert len(kept.seconds) == len(SPACE)
+    search = client.search(SPACE, "interrupted at once")
+    assert search.run(interrupted, 3) is None
+    search.run(seconds, 100)
+    (kept,) = client.list_measurements("interrupted at once").graphs
+    assert len(kept.seconds) == len(SPACE)
 
 
 def test_a_run_of_asyncio_awaits_its_function(store):
@@ -65,30 +56,28 @@ def test_a_run_of_asyncio_awaits_its_function(store):
     assert asyncio.run(run()) is not None
 
 
-def test_a_terminal_shows_how_far_a_run_is(store, monkeypatch, capsys):
+def test_a_terminal_shows_how_far_a_run_is(client, monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with Client(store) as client:
-        search = client.search(SPACE, "shown")
-        search.run(seconds, 2)
-        shown = capsys.readouterr().err
-        assert "\r1 of 2 measured, fastest" in shown and shown.endswith("\n")
-        search.run(seconds, 3)
-        assert "\r3 of 5 measured, fastest" in capsys.readouterr().err, "it goes on"
+    search = client.search(SPACE, "shown")
+    search.run(seconds, 2)
+    shown = capsys.readouterr().err
+    assert "\r1 of 2 measured, fastest" in shown and shown.endswith("\n")
+    search.run(seconds, 3)
+    assert "\r3 of 5 measured, fastest" in capsys.readouterr().err, "it goes on"
 
 
-def test_answers_and_spaces_print_themselves_as_tables(store):
-    with Client(store) as client:
-        search = client.search(SPACE, "printed")
-        search.run(seconds, 12)
-        assert repr(SPACE).splitlines()[:2] == [
-            "Space 'gemm': 12 configurations",
-            "parameter  values                from",
-        ]
-        assert "seconds    0.1" in repr(search)
-        ranking = repr(search.rank(2)).splitlines()
-        assert ranking[0] == "Ranking of 12 configurations by measurements"
-        assert ranking[1].split() == ["configuration", "score", "seconds"] and len(ranking) == 4
-        assert "printed" in repr(client.list_measurements("printed"))
+def test_answers_and_spaces_print_themselves_as_tables(client):
+    search = client.search(SPACE, "printed")
+    search.run(seconds, 12)
+    assert repr(SPACE).splitlines()[:2] == [
+        "Space 'gemm': 12 configurations",
+        "parameter  values                from",
+    ]
+    assert "seconds    0.1" in repr(search)
+    ranking = repr(search.rank(2)).splitlines()
+    assert ranking[0] == "Ranking of 12 configurations by measurements"
+    assert ranking[1].split() == ["configuration", "score", "seconds"] and len(ranking) == 4
+    assert "printed" in repr(client.list_measurements("printed"))
 
 
 def numbers(ones):
@@ -107,15 +96,3 @@ def test_with_a_fallback_no_call_raises_and_there_is_one_warning(tmp_path):
             assert experience.kept_measurements() is None
             assert experience.add([0], [Result(1.0)]) is None
     assert fallback.is_away and experience.unreported == 1
-
-
-def test_a_server_that_keeps_nothing_is_said_once(tmp_path):
-    with run_process(f"--models={tmp_path}") as server, Client(server.address) as client:
-        experience = Experience(
-            client, SPACE.graph, numbers, "a board", fallback=Fallback("the tuner goes on")
-        )
-        with pytest.warns(UserWarning, match="keeps no measurements, so no later") as warned:
-            for number in range(4):
-                experience.add([number], [Result(seconds(SPACE[number]))])
-        assert len(warned) == 1
-        assert experience.predict([0, 1]).is_learned, "what is not kept is sent with each call"

@@ -12,7 +12,6 @@ from hlorank import (
     Client,
     DeadlineError,
     Experience,
-    GraphMeasurements,
     HandshakeError,
     HlorankError,
     Kept,
@@ -98,8 +97,6 @@ def connected(server: str | Client | None) -> Iterator[Client | None]:
 
 _OTHERS = 3
 """Number of other programs whose fastest candidates a search begins with."""
-_PAGES = 10
-"""Maximum number of pages that are read of what was measured of other programs."""
 
 C = TypeVar("C")
 
@@ -179,7 +176,10 @@ class Predictor(Generic[C]):
         programs share those that gained most for others; none without a store."""
         times: dict[bytes, dict[Hashable, tuple[float, C]]] = {}
         try:
-            for kept in self._kept_measurements():
+            every = self._experience.kept_measurements()
+            if self._subject.is_shared:
+                every = [*every, *self._experience.kept_measurements(of_all=True)]
+            for kept in every:
                 of_graph = times.setdefault(kept.graph_hash, {})
                 read = self._subject.candidates(kept.configurations)
                 for candidate, seconds in zip(read, kept.seconds.tolist(), strict=True):
@@ -201,16 +201,6 @@ class Predictor(Generic[C]):
         gains.sort(key=itemgetter(0))
         fastest = [min(own.values(), key=itemgetter(0))] if own else []
         return [candidate for _, candidate in [*fastest, *gains[:_OTHERS]]]
-
-    def _kept_measurements(self) -> Iterator[GraphMeasurements]:
-        yield from self._experience.kept_measurements() or ()
-        after = b""
-        for _ in range(_PAGES if self._subject.is_shared else 0):
-            page = self._client.list_measurements(self._experience.kept.target, after=after)
-            yield from page.graphs
-            after = page.next
-            if not after:
-                break
 
     def kernels(self, candidates: Sequence[C]) -> list[Sequence[KernelTime]]:
         """Returns the kernels of each candidate, a choice of fusions.

@@ -24,12 +24,6 @@ from hlorank_tune.xla.command import load
 NOWHERE = "--endpoint=127.0.0.1:1"
 TEXT = DATA / "hlo/mlp_train.before_opt.hlo.txt"
 MODULE = DATA / "hlo/mlp_train.before_opt.hlo_module.pb"
-SCRIPT = """
-import sys
-sys.path.insert(0, {here!r})
-from programs import convnet, product
-network, matmul, number = convnet(), product(), 7
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -37,13 +31,6 @@ def _hurry(monkeypatch, tmp_path):
     hurry(monkeypatch)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-
-
-@pytest.fixture
-def script(tmp_path):
-    path = tmp_path / "programs_to_tune.py"
-    path.write_text(SCRIPT.format(here=os.path.dirname(__file__)))
-    return path
 
 
 def measured_rows(out):
@@ -215,6 +202,9 @@ def test_a_module_is_named_as_python_names_it(script, monkeypatch):
         (["raises.py:step"], "cannot be imported: ZeroDivisionError"),
         (["broken.hlo"], "as an HLO module, line 3, column 19: it expects '=' in instruction"),
         (["SCRIPT:matmul", "--replay=nowhere"], "nowhere/results.jsonl cannot be read"),
+        (["SCRIPT:matmul", "--fusion"], "'product' has no fusions to choose: none of its"),
+        (["SCRIPT:program", "--fusion", "--threads=0", "--without-model"], "--threads is 0"),
+        (["SCRIPT:program", "--fusion", NOWHERE], "no server answers"),
         (["SCRIPT:matmul", "--without-model", "--out=SCRIPT"], "programs_to_tune.py"),
         (["SCRIPT:matmul", "--without-model", "--out=/proc/tuned"], "/proc/tuned"),
     ],

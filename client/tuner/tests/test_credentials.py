@@ -83,13 +83,6 @@ def test_a_key_that_cannot_be_used_is_named(files, name):
     assert f"and {path} are no certificate with its key" in refusal(None, files / "own.crt", path)
 
 
-def test_a_file_that_cannot_be_read_is_named(files):
-    for name, words in (("missing", "No such file"), ("folder", "Is a directory")):
-        path = files / name
-        assert f"{path} cannot be read: {words}" in refusal(path)
-        assert f"{path} cannot be read: {words}" in refusal(None, files / "own.crt", path)
-
-
 def test_certificates_for_an_address_without_tls_are_refused(files):
     for authority, pair in ((files / "own.crt", None), (None, (files / "own.crt", files / "own"))):
         with pytest.raises(HlorankError, match="does not use TLS; use an address at https://"):

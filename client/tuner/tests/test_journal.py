@@ -143,9 +143,16 @@ def test_a_run_without_results_gives_way_to_another(tmp_path):
     assert list(read_rows(tmp_path / RESULTS_FILE)) == [{"run": other}]
 
 
-def test_a_file_of_something_else_is_refused(tmp_path):
-    (tmp_path / RESULTS_FILE).write_text('{"loss": 0.5}\n')
-    with pytest.raises(JournalError, match="does not describe a run"):
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'{"loss": 0.5}\n', "does not describe a run"),
+        (b"{}\n\xff\xfe\n", "is not text in UTF-8, line 2"),
+    ],
+)
+def test_a_file_of_something_else_is_refused(tmp_path, content, words):
+    (tmp_path / RESULTS_FILE).write_bytes(content)
+    with pytest.raises(JournalError, match=words):
         Journal(tmp_path, RUN)
 
 
@@ -162,12 +169,6 @@ def test_a_line_that_is_broken_is_told_by_its_number(written, line, words):
     written.write_text("\n".join([lines[0], line, *lines[2:]]) + "\n")
     with pytest.raises(JournalError, match=words):
         Journal(written.parent, RUN)
-
-
-def test_a_file_that_is_no_text_is_told(tmp_path):
-    (tmp_path / RESULTS_FILE).write_bytes(b"{}\n\xff\xfe\n")
-    with pytest.raises(JournalError, match="is not text in UTF-8, line 2"):
-        Journal(tmp_path, RUN)
 
 
 def test_no_file_is_told_with_its_path(tmp_path):

@@ -74,12 +74,6 @@ def test_the_winner_is_that_of_the_longer_measurement(tmp_path):
     assert sorted(found.confirmed) == [0, 1, 3]
 
 
-def test_a_search_that_found_nothing_ends_with_the_default(tmp_path):
-    found = run(tmp_path, *ROWS, *PARTS, BEST | {"best": {}})
-    assert (found.best, found.winner.number, found.final_ratio) == (0, 0, 1.0)
-    assert str(found).startswith("step: nothing is faster than your program after 5 measurements")
-
-
 def test_a_summary_says_what_it_is_based_on(tmp_path):
     found = run(tmp_path, *ROWS, PARTS[1], BEST)
     assert "1.33 times as fast as your program after 5 measurements" in str(found)
@@ -99,20 +93,6 @@ def test_a_summary_says_that_the_server_went_away(tmp_path):
     answered = run(tmp_path, *ROWS, {"predictions": 64, "took": 0.1, "seconds": 1.2}, *END)
     end = "1 rounds of predictions failed, and were searched without the model"
     assert str(answered).endswith(end)
-
-
-def test_the_default_stands_beside_the_function_of_the_user(tmp_path):
-    tile = {"output_bounds": [64]}
-    head = {"run": HEAD["run"] | {"task": "tile", "reference": "your function", "default": tile}}
-    measurements = [measured({}, 1000), measured(tile, 23_000), measured({"x": 1}, 2000)]
-    part = {"confirmed": measurements, "seconds": 2.0}
-    end = {"best": {}, "noise": 0.01, "seconds": 3.0}
-    found = run(tmp_path, head, *measurements, part, part, part, end)
-    assert str(found) == (
-        "step: nothing is faster than your function after 3 measurements (noise 1.0%); "
-        "the default takes 23.00 times the time of your function"
-    )
-    assert found.winner.candidate == {}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("jax", reason="jax is not installed")
 
-from programs import convnet, hurry, product, short, smoothing
+from programs import convnet, hurry, product, rows, short, smoothing
 from programs import tune_layouts as tune
 from servers import run_server
 
@@ -25,10 +25,6 @@ from hlorank_tune.xla.layouts import LayoutProblem
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch):
     hurry(monkeypatch)
-
-
-def lines(folder):
-    return [json.loads(line) for line in (folder / RESULTS_FILE).read_text().splitlines()]
 
 
 def candidates(run):
@@ -100,7 +96,7 @@ def test_a_model_that_refuses_is_an_error_before_anything_is_measured(
 ):
     with pytest.raises(ServerError, match=words):
         tune(convnet(), server, tmp_path, short(), model=model)
-    assert len(lines(tmp_path)) == 1
+    assert len(rows(tmp_path)) == 1
 
 
 def test_a_name_of_no_model_is_refused_before_anything_is_measured(server, tmp_path):
@@ -140,7 +136,7 @@ def test_a_number_of_threads_is_checked_when_a_compiler_is_made():
 @pytest.mark.parametrize("row", [{"candidate": {}}, {"seconds": "x"}, {"best": {"9": []}}])
 def test_a_row_that_is_none_is_told(tmp_path, row):
     tune(convnet(), None, tmp_path, short(measurements=1))
-    kept = lines(tmp_path)[:2]
+    kept = rows(tmp_path)[:2]
     (tmp_path / RESULTS_FILE).write_text("".join(json.dumps(r) + "\n" for r in [*kept, row]))
     with pytest.raises(JournalError, match="line 3"):
         tune(convnet(), None, tmp_path, short(measurements=1))
@@ -162,7 +158,7 @@ def test_a_winner_of_another_program_or_of_none_is_refused(tmp_path):
     tune(convnet(), None, tmp_path, short(measurements=1))
     with pytest.raises(JournalError, match="of another program, 'convnet'"):
         replay(LayoutCompiler(product()), tmp_path)
-    whole = lines(tmp_path)
+    whole = rows(tmp_path)
     (tmp_path / RESULTS_FILE).write_text("".join(json.dumps(row) + "\n" for row in whole[:-1]))
     with pytest.raises(JournalError, match="is not completed"):
         LayoutCompiler(convnet()).executable(tmp_path)

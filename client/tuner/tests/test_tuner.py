@@ -1,6 +1,5 @@
 """Searches on a machine whose times and clock are made up."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -8,12 +7,12 @@ import pytest
 
 pytest.importorskip("jax", reason="jax is not installed")
 
-from programs import convnet, short, smoothing
+from programs import convnet, rows, short, smoothing
 
 from hlorank import HlorankError
 from hlorank.answers.ranking import distinct_first
 from hlorank_tune.confirmation import winner
-from hlorank_tune.journal import RESULTS_FILE, Journal
+from hlorank_tune.journal import Journal
 from hlorank_tune.run import read_run
 from hlorank_tune.search import Search
 from hlorank_tune.server import Chosen, ServerError
@@ -90,8 +89,7 @@ def tuned(tmp_path, machine, compiler, settings, server=None, listener=lambda _:
 
 
 def confirmations(folder):
-    rows_ = [json.loads(line) for line in (folder / RESULTS_FILE).read_text().splitlines()]
-    return [row for row in rows_ if "confirmed" in row]
+    return [row for row in rows(folder) if "confirmed" in row]
 
 
 def test_where_every_candidate_is_slower_the_program_wins(tmp_path):

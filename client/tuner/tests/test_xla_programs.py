@@ -10,7 +10,7 @@ from programs import HASTE  # noqa: E402
 from servers import DATA  # noqa: E402
 
 from hlorank_tune.measure.constrain import configurable_nodes, constrained  # noqa: E402
-from hlorank_tune.measure.execute import flat_arguments, lower  # noqa: E402
+from hlorank_tune.measure.execute import lower  # noqa: E402
 from hlorank_tune.measure.fusion.compilation import Compilation, Compiling  # noqa: E402
 from hlorank_tune.measure.host import measure_programs  # noqa: E402
 from hlorank_tune.measure.schema import HloModuleProto  # noqa: E402
@@ -107,8 +107,3 @@ def test_what_is_not_a_number_in_the_program_has_to_be_so_in_every_candidate(wor
 
     found = measured(worker, of(0), of(0), of(1), GOOD)
     assert found.failures == [None, None, "wrong_result", "wrong_result"]
-
-
-def test_python_numbers_and_trees_are_arguments():
-    names = [a.dtype.name for a in flat_arguments([{"a": 1.5, "b": (2, True)}])]
-    assert names == ["float32", "int32", "bool"]

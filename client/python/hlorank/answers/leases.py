@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from hlorank.checks.arguments import content, text, whole_number, wrong
 from hlorank.checks.arguments import seconds as checked_seconds
 from hlorank.checks.errors import AnswerError
 from hlorank.wire import defaults, messages
 from hlorank.wire.durations import set_seconds
-from hlorank.wire.words import word
+from hlorank.wire.words import known_word
 
 SearchState = Literal["", "running", "all_leased", "exhausted", "budget_spent", "decided"]
 """What a search is doing: there are suggestions; others measure all that is left; every
@@ -110,5 +110,5 @@ def lease_states_of(answer: messages.RenewLeasesResponse, leases: int) -> tuple[
     """Converts what became of leases. Raises AnswerError if it is impossible."""
     if len(answer.states) != leases:
         raise AnswerError(f"the server sent {len(answer.states)} states of {leases} leases")
-    words = (word(messages.LeaseState.DESCRIPTOR, each) for each in answer.states)
-    return tuple(next((one for one in get_args(LeaseState) if one == each), "") for each in words)
+    enum = messages.LeaseState.DESCRIPTOR
+    return tuple(known_word(enum, each, LeaseState) or "" for each in answer.states)

@@ -10,15 +10,13 @@ from hlorank.checks.errors import AnswerError, ArgumentError
 from hlorank.graphs.features import FeatureSet
 from hlorank.wire import messages
 from hlorank.wire.messages import CompareModelsResponse, ModelSelector
-from hlorank.wire.words import Task, task_of, word
+from hlorank.wire.words import Task, known_word, task_of
 
 Unit = Literal["seconds", "log_seconds"]
 """``seconds`` of run time, or the natural logarithm of them."""
 Better = Literal["first", "second"]
 """Which of two compared versions ranks better."""
 
-_UNITS: dict[str, Unit] = {"seconds": "seconds", "log_seconds": "log_seconds"}
-_BETTER: dict[str, Better] = {"first": "first", "second": "second"}
 _LABELS = ("stable", "canary")
 _FORM = (
     "a model is given as NAME, NAME@VERSION, NAME@stable or NAME@canary, and versions count from 1"
@@ -42,9 +40,9 @@ class ModelReference:
             whole_number(self.version, "version", 0)
         if self.label is not None:
             text(self.label, "label", "'stable' or 'canary'")
-        wrong_version = self.version is not None and self.version < 1
-        wrong_label = self.label is not None and self.label not in _LABELS
-        if not self.name or wrong_version or wrong_label or (self.version and self.label):
+        is_named_twice = self.version is not None and self.label is not None
+        is_known = self.version != 0 and self.label in (None, *_LABELS)
+        if not self.name or is_named_twice or not is_known:
             raise ArgumentError(_FORM)
 
     @classmethod
@@ -147,7 +145,8 @@ def model_of(message: messages.Model) -> Model:
 
 def unit_of(value: messages.ScoreUnit.ValueType) -> Unit | None:
     """Returns a unit of scores; None if they only order configurations."""
-    return _UNITS.get(word(messages.ScoreUnit.DESCRIPTOR, value))
+    unit: Unit | None = known_word(messages.ScoreUnit.DESCRIPTOR, value, Unit)
+    return unit
 
 
 @dataclass(frozen=True)
@@ -191,7 +190,7 @@ def comparison_of(answer: CompareModelsResponse) -> Comparison:
         first=answered_reference(answer.first),
         second=answered_reference(answer.second),
         **{name: _mean_of(getattr(answer, name)) for name in means},
-        better=_BETTER.get(word(messages.Verdict.DESCRIPTOR, answer.verdict)),
+        better=known_word(messages.Verdict.DESCRIPTOR, answer.verdict, Better),
     )
 
 

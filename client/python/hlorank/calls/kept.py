@@ -1,8 +1,8 @@
 """What a server keeps of the measurements of a search."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from hlorank.checks.arguments import flag, text, whole_number, wrong
+from hlorank.checks.arguments import text, wrong
 from hlorank.checks.errors import HlorankError, is_no_store
 
 _TARGET = "the name of what run times are measured on"
@@ -14,19 +14,16 @@ class Kept:
 
     target: str
     """What run times are measured on: hardware, compiler and flags. Never mix targets."""
-    measurements: int = 0
-    problem: str = ""
+    measurements: int = field(default=0, init=False)
+    problem: str = field(default="", init=False)
     """Why the last report was not kept; empty if it was."""
-    is_off: bool = False
+    is_off: bool = field(default=False, init=False)
     """Whether the server has no store."""
 
     def __post_init__(self) -> None:
         """Checks what the caller passed. Raises ArgumentError."""
         if not text(self.target, "target", _TARGET):
             raise wrong("target", self.target, _TARGET)
-        whole_number(self.measurements, "measurements")
-        text(self.problem, "problem")
-        flag(self.is_off, "is_off")
 
     def count(self, measurements: int) -> None:
         """Notes what a report added."""

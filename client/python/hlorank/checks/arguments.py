@@ -88,10 +88,10 @@ def whole_number(value: object, what: str, least: int = 0, most: int = U32) -> i
     return number
 
 
-def whole_numbers_of(values: object, what: str, most: int = U32) -> list[int]:
+def whole_numbers_of(values: object, what: str) -> list[int]:
     """Checks that values are whole numbers from 0, and returns them."""
     items = several(values, what, "whole numbers")
-    return [whole_number(item, f"{what}[{place}]", 0, most) for place, item in enumerate(items)]
+    return [whole_number(item, f"{what}[{place}]") for place, item in enumerate(items)]
 
 
 def several(values: object, what: str, expected: str) -> list[Any]:

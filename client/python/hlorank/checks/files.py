@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from hlorank.checks.arguments import path_of
-from hlorank.checks.errors import HlorankError, MissingFileError
+from hlorank.checks.arguments import path_of, wrong
+from hlorank.checks.errors import ArgumentError, HlorankError, MissingFileError
 
 
 def file_content(value: object, what: str = "path") -> bytes:
@@ -21,6 +21,21 @@ def file_content(value: object, what: str = "path") -> bytes:
         raise MissingFileError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:  # text that no file system can encode
         raise MissingFileError(f"{path} cannot be read: no file has such a name") from error
+
+
+def write_json(value: object, given: object, indent: int | None = None) -> None:
+    """Writes a JSON document to the path that a caller gives.
+
+    Raises:
+        ArgumentError: if it is no path, or the file cannot be written.
+    """
+    path = path_of(given)
+    try:
+        path.write_text(json.dumps(value, indent=indent), encoding="utf-8")
+    except OSError as error:
+        raise ArgumentError(f"{path} cannot be written: {error.strerror}") from error
+    except ValueError as error:  # text that no file system can encode
+        raise wrong("path", given, "the path of a file") from error
 
 
 def decoded(content: bytes, where: object, error: type[HlorankError]) -> str:

@@ -109,7 +109,7 @@ class Adapt:
         return messages.Adapt(
             target=text(self.target, "target", "the name of what times were measured on"),
             batch=None if self.configurations is None else self.configurations.wire,
-            seconds=[_seconds_of(time, f"seconds[{i}]") for i, time in enumerate(times)],
+            seconds=[number(time, f"seconds[{i}]", _SECONDS) for i, time in enumerate(times)],
             repeats=whole_numbers_of(self.repeats, "repeats"),
             failures=[_failure_of(failure) for failure in failures],
             ids=[content(one, f"ids[{i}]") for i, one in enumerate(ids)],
@@ -124,7 +124,3 @@ def _failure_of(failure: str | None) -> messages.MeasurementFailure.ValueType:
     if failure is None:
         return messages.MeasurementFailure.MEASUREMENT_FAILURE_UNSPECIFIED
     return value_of(messages.MeasurementFailure, one_of(failure, FAILURES, "the failure"))
-
-
-def _seconds_of(time: float, what: str) -> float:
-    return number(time, what, _SECONDS)

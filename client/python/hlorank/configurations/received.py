@@ -15,10 +15,7 @@ from hlorank.wire.messages import (
     DeltaLayoutConfigs,
     LayoutTable,
     NodeFeatureConfigs,
-    PackedFusionConfigs,
-    PackedLayoutConfigs,
     PackedTileConfigs,
-    TileConfigs,
 )
 
 
@@ -31,13 +28,24 @@ def configurations_of(batch: ConfigBatch) -> Configurations:
             case "packed_tile_configs":
                 return _packed_tiles(batch.packed_tile_configs)
             case "tile_configs":
-                return _readable_tiles(batch.tile_configs)
+                tiles = batch.tile_configs.configs
+                return Tiles(
+                    kernel_bounds=[list(tile.kernel_bounds) for tile in tiles],
+                    output_bounds=[list(tile.output_bounds) for tile in tiles],
+                    input_bounds=[list(tile.input_bounds) for tile in tiles],
+                )
             case "packed_layout_configs":
-                return _packed_layouts(batch.packed_layout_configs)
+                packed = batch.packed_layout_configs
+                largest = max((len(table.entries) // 3 for table in packed.tables), default=0)
+                places = np.frombuffer(packed.indices, "u1" if largest <= 256 else "<u2")
+                places = places.reshape(packed.config_count, len(packed.tables))
+                return _layouts(packed.tables, places)
             case "delta_layout_configs":
                 return _changed_layouts(batch.delta_layout_configs)
             case "packed_fusion_configs":
-                return _packed_fusions(batch.packed_fusion_configs)
+                fusions = batch.packed_fusion_configs
+                bits = np.frombuffer(fusions.fused, np.uint8).reshape(fusions.config_count, -1)
+                return Fusions(np.unpackbits(bits, axis=1, bitorder="little"))
             case "node_feature_configs":
                 return _config_features(batch.node_feature_configs)
             case "parameter_configs":
@@ -58,23 +66,12 @@ def _packed_tiles(message: PackedTileConfigs) -> Tiles:
     return Tiles(kernel_bounds=kernel, output_bounds=output, input_bounds=input_)
 
 
-def _readable_tiles(message: TileConfigs) -> Tiles:
-    return Tiles(
-        kernel_bounds=[list(tile.kernel_bounds) for tile in message.configs],
-        output_bounds=[list(tile.output_bounds) for tile in message.configs],
-        input_bounds=[list(tile.input_bounds) for tile in message.configs],
-    )
-
-
-def _packed_layouts(message: PackedLayoutConfigs) -> Layouts:
-    largest = max((len(table.entries) // 3 for table in message.tables), default=0)
-    indices = np.frombuffer(message.indices, "u1" if largest <= 256 else "<u2")
-    return _layouts(message.tables, indices.reshape(message.config_count, len(message.tables)))
-
-
 def _changed_layouts(message: DeltaLayoutConfigs) -> Layouts:
-    indices = np.tile(np.array(message.base, np.int64), (len(message.change_counts), 1))
-    indices[_changes(message)] = message.change_entries
+    counts, slots = (np.array(v, np.int64) for v in (message.change_counts, message.change_slots))
+    if counts.sum() != len(slots):
+        raise ConfigurationError(f"{len(slots)} changes do not fit the counts")
+    indices = np.tile(np.array(message.base, np.int64), (len(counts), 1))
+    indices[np.repeat(np.arange(len(counts)), counts), slots] = message.change_entries
     return _layouts(message.tables, indices)
 
 
@@ -88,19 +85,6 @@ def _layouts(tables: Sequence[LayoutTable], indices: np.ndarray) -> Layouts:
         digits[..., :-1] %= 7
         values[:, slot] = digits - 1
     return Layouts(values)
-
-
-def _packed_fusions(message: PackedFusionConfigs) -> Fusions:
-    rows = np.frombuffer(message.fused, np.uint8).reshape(message.config_count, -1)
-    return Fusions(np.unpackbits(rows, axis=1, bitorder="little"))
-
-
-def _changes(message: DeltaLayoutConfigs) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the configuration and the slot of each change."""
-    counts, slots = (np.array(v, np.int64) for v in (message.change_counts, message.change_slots))
-    if counts.sum() != len(slots):
-        raise ConfigurationError(f"{len(slots)} changes do not fit the counts")
-    return np.repeat(np.arange(len(counts)), counts), slots
 
 
 def _config_features(message: NodeFeatureConfigs) -> ConfigFeatures:

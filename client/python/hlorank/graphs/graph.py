@@ -20,7 +20,6 @@ from hlorank.graphs.features import (
     instance_of,
 )
 from hlorank.graphs.lowered import module_of_lowered
-from hlorank.wire.messages import FeatureGraph, GraphFeatures
 from hlorank.wire.messages import Graph as GraphMessage
 from hlorank.wire.words import Task, task_of, task_value
 
@@ -223,21 +222,15 @@ def _route_parts(message: GraphMessage) -> tuple[bytes, ...]:
         case "hlo_text":
             return (message.hlo_text.encode(),)
         case "features":
-            return _features_parts(message.features)
+            features = message.features
+            return features.node_opcode, features.node_feat, _edge_bytes(features.edge_index)
         case "feature_graph":
-            return _feature_graph_parts(message.feature_graph)
+            # An empty instance is left out, so that routes are those of clients that know none. Its
+            # features are left out on purpose: one replica learns from all instances of a space.
+            graph = message.feature_graph
+            parts = graph.feature_set.encode(), graph.node_features, _edge_bytes(graph.edges)
+            return (*parts, graph.instance.encode()) if graph.instance else parts
     raise AnswerError(f"the server sent a graph in the form {form}")
-
-
-def _features_parts(features: GraphFeatures) -> tuple[bytes, ...]:
-    return features.node_opcode, features.node_feat, _edge_bytes(features.edge_index)
-
-
-def _feature_graph_parts(graph: FeatureGraph) -> tuple[bytes, ...]:
-    # An empty instance is left out, so that routes are those of clients that know no instances. Its
-    # features are left out on purpose: one replica then learns from all instances of a space.
-    parts = graph.feature_set.encode(), graph.node_features, _edge_bytes(graph.edges)
-    return (*parts, graph.instance.encode()) if graph.instance else parts
 
 
 def _edge_bytes(edges: Iterable[int]) -> bytes:

@@ -40,7 +40,10 @@ def module_of_lowered(lowered: object) -> bytes:
         return _guarded(lowered, lambda: _module_of_exported(stage))
     # An MLIR module, as `compiler_ir()` returns it.
     if type(stage).__name__ == "Module" and hasattr(stage, "operation"):
-        return _guarded(lowered, lambda: _module_of_mlir(stage))
+        from jaxlib import _jax
+
+        convert = _jax.mlir.mlir_module_to_xla_computation
+        return _guarded(lowered, lambda: _serialized(convert(str(stage))))
     raise ArgumentError(f"{shown(lowered)} was given, {_EXPECTED}; {_OTHERS}")
 
 
@@ -84,9 +87,3 @@ def _module_of_exported(exported: Any) -> bytes:
         raise ArgumentError("the exported function has symbolic shapes: export it with fixed ones")
     arguments, named = jax.tree.unflatten(exported.in_tree, exported.in_avals)
     return module_of_lowered(jax.jit(exported.call).lower(*arguments, **named))
-
-
-def _module_of_mlir(module: object) -> bytes:
-    from jaxlib import _jax
-
-    return _serialized(_jax.mlir.mlir_module_to_xla_computation(str(module)))

@@ -6,7 +6,6 @@ its two sides lose least: a tree that predicts times would spend its splits on w
 changes.
 """
 
-import json
 import keyword
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from hlorank.checks.arguments import path_of, wrong
-from hlorank.checks.errors import ArgumentError
+from hlorank.checks.arguments import wrong
+from hlorank.checks.files import write_json
 from hlorank.spaces.space import Value
 
 Feature = float | str
@@ -140,13 +139,7 @@ class Policy:
             "held_out": vars(self.held_out),
             "measured": self.measured,
         }
-        file = path_of(path)
-        try:
-            file.write_text(json.dumps(content, indent=1), encoding="utf-8")
-        except OSError as error:
-            raise ArgumentError(f"{file} cannot be written: {error.strerror}") from error
-        except ValueError as error:  # text that no file system can encode
-            raise wrong("path", path, "the path of a file") from error
+        write_json(content, path, indent=1)
 
     def __repr__(self) -> str:
         found = self.held_out

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from hlorank.answers.tables import table
-from hlorank.checks.arguments import path_of, several, text, whole_number, wrong
+from hlorank.checks.arguments import several, text, whole_number, wrong
 from hlorank.checks.errors import ArgumentError
+from hlorank.checks.files import write_json
 from hlorank.configurations.config_features import ConfigFeatures
 from hlorank.graphs.features import Instance
 from hlorank.graphs.graph import Graph
@@ -160,7 +161,8 @@ class Space:
         constraints: Constraint | Iterable[Constraint] | None = None,
         instance: Instance = "",
     ):
-        _mapping(parameters, "parameters", "the values of every parameter")
+        if not isinstance(parameters, Mapping):
+            raise wrong("parameters", parameters, "the values of every parameter")
         if not parameters:
             raise ArgumentError("the space has no parameters")
         lists = [parameter_of(each, values) for each, values in parameters.items()]
@@ -179,7 +181,12 @@ class Space:
         Raises:
             ArgumentError: if configurations differ in their parameters, or one is listed twice.
         """
-        rows = [_row(config, number) for number, config in enumerate(_listed(configs))]
+        rows = [
+            _row(config, number)
+            for number, config in enumerate(several(configs, "configs", "configurations"))
+        ]
+        if not rows:
+            raise ArgumentError("configs is empty, expected at least one configuration")
         names = list(rows[0])
         for number, row in enumerate(rows):
             if row.keys() != rows[0].keys():
@@ -303,42 +310,35 @@ class Space:
         if self._listed is None:
             one = dict(configuration)
             return _is_possible(one, self._parameters, self._bounds, self._functions)
-        places = [parameter.place(configuration[parameter.name]) for parameter in self._parameters]
-        return np.array(places, np.uint32).tobytes() in self._numbers
+        return self._number_at(self._places_in(configuration)) is not None
 
     def numbers(self, configurations: ConfigFeatures) -> list[int | None]:
         """Returns the number of each of what a server keeps; None for what is not in the space."""
-        rows = configurations.values()[:, 0, :]
-        if self._listed is not None:
-            return [self._rows.get(row.tobytes()) for row in rows]
         columns = sorted(self.parameters)
-        known = {each.name: each.numbers.tolist() for each in self._parameters}
-        found: list[int | None] = []
-        for row in rows.tolist():
+        known = [
+            {number: place for place, number in enumerate(each.numbers.tolist())}
+            for each in self._parameters
+        ]
+        found = []
+        for row in configurations.values()[:, 0, :].tolist():
             sent = dict(zip(columns, row, strict=True))
-            is_known = all(sent[name] in numbers for name, numbers in known.items())
-            places = [numbers.index(sent[name]) for name, numbers in known.items() if is_known]
-            found.append(self._number_at(places) if is_known else None)
+            pairs = zip(self._parameters, known, strict=True)
+            places = [each[sent[one.name]] for one, each in pairs if sent[one.name] in each]
+            found.append(self._number_at(places) if len(places) == len(known) else None)
         return found
-
-    @cached_property
-    def _rows(self) -> dict[bytes, int]:
-        """The number of each configuration by what is sent of it."""
-        return {row.tobytes(): number for number, row in enumerate(self._all.values()[:, 0, :])}
 
     def _number_of(self, configuration: Configuration) -> int:
         if configuration.keys() != self.parameters.keys():
             expected = f"the parameters {', '.join(self.parameters)}"
             raise wrong("the configuration", configuration, expected)
-        places = [parameter.place(configuration[parameter.name]) for parameter in self._parameters]
-        if self._listed is None:
-            number = self._number_at(places) if self.allows(configuration) else None
-        else:
-            number = self._numbers.get(np.array(places, np.uint32).tobytes())
-        if number is None:
+        number = self._number_at(self._places_in(configuration))
+        if number is None or (self._listed is None and not self.allows(configuration)):
             expected = "one that the constraints, or the list, allow"
             raise wrong("the configuration", configuration, expected)
         return number
+
+    def _places_in(self, configuration: Configuration) -> list[int]:
+        return [parameter.place(configuration[parameter.name]) for parameter in self._parameters]
 
     @cached_property
     def _numbers(self) -> dict[bytes, int]:
@@ -348,8 +348,10 @@ class Space:
             numbers.setdefault(places.tobytes(), number)
         return numbers
 
-    def _number_at(self, places: Sequence[int]) -> int:
-        """Returns the number of a combination of a described space."""
+    def _number_at(self, places: Sequence[int]) -> int | None:
+        """Returns the number of a combination; None if the list does not have it."""
+        if self._listed is not None:
+            return self._numbers.get(np.array(places, np.uint32).tobytes())
         number = 0
         for parameter, place in zip(self._parameters, places, strict=True):
             number = number * len(parameter.values) + place
@@ -383,13 +385,7 @@ class Space:
             content["constraints"] = [bound.written() for bound in self._bounds]
         elif self.size < prod(map(len, self.parameters.values())):
             content["configurations"] = [[*one.values()] for one in self]
-        file = path_of(path)
-        try:
-            file.write_text(json.dumps(content), encoding="utf-8")
-        except OSError as error:
-            raise ArgumentError(f"{file} cannot be written: {error.strerror}") from error
-        except ValueError as error:  # text that no file system can encode
-            raise wrong("path", path, "the path of a file") from error
+        write_json(content, path)
 
     def encoded(self, configuration: Configuration | int) -> bytes:
         """Returns a configuration as a JSON object, as decisions have it.
@@ -499,24 +495,12 @@ def _constraints_of(
 _TESTS = "texts, or functions of a configuration"
 
 
-def _mapping(value: object, what: str, expected: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise wrong(what, value, expected)
-    return value
-
-
-def _listed(configs: Iterable[Configuration]) -> list[Any]:
-    rows = several(configs, "configs", "configurations")
-    if not rows:
-        raise ArgumentError("configs is empty, expected at least one configuration")
-    return rows
-
-
 def _row(config: object, number: int) -> dict[str, Value]:
-    given = _mapping(config, f"configs[{number}]", "a configuration")
-    if not given:
+    if not isinstance(config, Mapping):
+        raise wrong(f"configs[{number}]", config, "a configuration")
+    if not config:
         raise ArgumentError(f"configs[{number}] has no parameters")
-    return {text(name, "the parameter"): value_of(value, name) for name, value in given.items()}
+    return {text(name, "the parameter"): value_of(value, name) for name, value in config.items()}
 
 
 def _sorted_parameter(name: str, values: list[Value]) -> Parameter:

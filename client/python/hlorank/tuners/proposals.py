@@ -179,7 +179,7 @@ class Proposals(Decider):
         ranking = experience.rank(distinct, min(2 * self._top_k, len(places)))
         if ranking is None or ranking.adaptation is None or not ranking.adaptation.rests_on:
             return []
-        times = experience.kept_times(_names)
+        times = experience.kept_times(rows_of)
         # What is learned may smooth over a row that is fast for no visible reason.
         known = [first[value] for value in times if value in first and times[value] is not None]
         predicted = [places[number] for number in ranking.best.tolist()]
@@ -194,7 +194,7 @@ class Proposals(Decider):
     ) -> list[dict[str, float]]:
         """Returns the rows of a space that ran on the target, fastest first."""
         columns = tuple(sorted(parameters))
-        times = self._of(name, instance, columns).kept_times(_names)
+        times = self._of(name, instance, columns).kept_times(rows_of)
         return [
             dict(zip(columns, values, strict=True))
             for values, seconds in times.items()
@@ -228,5 +228,6 @@ class Proposals(Decider):
         return self._experiences[key]
 
 
-def _names(configurations: ConfigFeatures) -> list[tuple[float, ...]]:
+def rows_of(configurations: ConfigFeatures) -> list[tuple[float, ...]]:
+    """Returns the numbers of configurations of one node."""
     return [tuple(row) for row in configurations.values()[:, 0, :].tolist()]

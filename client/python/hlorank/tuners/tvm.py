@@ -28,7 +28,7 @@ from tvm.target import Target
 
 from hlorank import Adapt, Client, ConfigFeatures, Experience, Fallback, Graph, Kept, Predicted
 from hlorank.checks.arguments import U64, instance, number, whole_number, wrong
-from hlorank.tuners.proposals import instance_of, result_of
+from hlorank.tuners.proposals import instance_of, result_of, rows_of
 from hlorank.tuners.tvm_trace import (
     AXES,
     COLUMNS,
@@ -232,7 +232,8 @@ def add_known(
         RefusedError: if the server is away, or keeps no measurements.
     """
     whole_number(records, "records", 1)
-    known = _fastest(client, target, module)
+    times = experience_of(client, task_of(target, module)).kept_times(rows_of)
+    known = [(np.array(row), seconds) for row, seconds in times.items() if seconds]
     if not known:
         return 0  # design spaces take time
     context = TuneContext(module, target=compiled_for, space_generator="post-order-apply")
@@ -268,16 +269,6 @@ def _graph_of(kind: str) -> Graph:
 
 def _configurations(columns: Sequence[Columns]) -> ConfigFeatures:
     return ConfigFeatures(np.stack(columns)[:, None, :])
-
-
-def _fastest(client: Client, target: str, module: IRModule) -> list[tuple[Columns, float]]:
-    """Returns columns and seconds of what a server has measured of a task, the fastest first."""
-    known: list[tuple[Columns, float]] = []
-    for each in experience_of(client, task_of(target, module)).kept_measurements() or ():
-        assert isinstance(each.configurations, ConfigFeatures)
-        rows = each.configurations.values()[:, 0]
-        known += [pair for pair in zip(rows, each.seconds.tolist(), strict=True) if pair[1]]
-    return sorted(known, key=lambda pair: pair[1])
 
 
 def _replayed(context: TuneContext, traces: list[Trace], columns: np.ndarray) -> Trace | None:

@@ -2,7 +2,7 @@
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from google.protobuf.descriptor import EnumDescriptor
 
@@ -21,6 +21,12 @@ def word(enum: EnumDescriptor, number: int) -> str:
         return ""
     value = enum.values_by_number.get(number)
     return "unknown" if value is None else value.name.removeprefix(_prefix(enum)).lower()
+
+
+def known_word(enum: EnumDescriptor, number: int, words: Any) -> Any:
+    """Returns the word of a value; None for one that a literal type of words lacks."""
+    found = word(enum, number)
+    return found if found in get_args(words) else None
 
 
 def value_of(enum: "Enum[V]", text: str) -> V:

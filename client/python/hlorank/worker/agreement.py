@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol, TypeVar, get_args
 from hlorank.answers.decisions import DecideAnswer, Decision, DecisionKey, Evidence
 from hlorank.calls.fallback import Fallback, is_worth_waiting
 from hlorank.calls.sync.client import Client
-from hlorank.checks.arguments import number, one_of, text, wrong
+from hlorank.checks.arguments import one_of, text, wrong
 from hlorank.checks.errors import ArgumentError, HlorankError
 from hlorank.wire import defaults
 from hlorank.wire.transport import Connected
@@ -33,6 +33,7 @@ _CLAIM = 30.0
 """Seconds until the claim of a process that died expires."""
 _PAUSE = 0.2
 _LONGEST_WAIT = 3600.0
+"""Seconds to wait for the server, or for another process that tunes. The key is undecided then."""
 
 
 class Group(Protocol):
@@ -66,8 +67,6 @@ class Agreement(Connected):
         namespace: Whose keys they are, such as ``triton``.
         target: What decisions are for.
         on_away: What happens while the server is away: ``default``, ``wait`` or ``fail``.
-        patience: Maximum seconds to wait for the server, or for another process that tunes. The
-            key is undecided then.
         timeout: Deadline of a call.
         fallback: What says once that the server is away, and when to ask it again.
         worker: The name of this process; by default its host and number.
@@ -85,7 +84,6 @@ class Agreement(Connected):
         target: str,
         *,
         on_away: OnAway = "default",
-        patience: float = _LONGEST_WAIT,
         timeout: float | None = defaults.ADAPTER_TIMEOUT,
         fallback: Fallback | None = None,
         worker: str = "",
@@ -98,7 +96,6 @@ class Agreement(Connected):
         self._client = client
         self._names = text(namespace, "namespace"), text(target, "target")
         self._on_away = one_of(on_away, get_args(OnAway), "on_away")
-        self._patience = number(patience, "patience")
         self._timeout = timeout
         self._fallback = fallback or Fallback("the default is used")
         self._worker = worker or worker_name()
@@ -122,7 +119,7 @@ class Agreement(Connected):
         return verdict
 
     def _ask(self, key: bytes) -> Verdict:
-        end = monotonic() + self._patience
+        end = monotonic() + _LONGEST_WAIT
         while monotonic() < end:
             answer = self.answered(lambda: self._claim(key), end)
             if isinstance(answer, Verdict):
@@ -191,7 +188,7 @@ class Agreement(Connected):
 
     def answered(self, call: Callable[[], Answer], end: float | None = None) -> Answer | Verdict:
         """Makes a call, again and again if ``on_away`` says so, or says why there is no answer."""
-        end = monotonic() + self._patience if end is None else end
+        end = monotonic() + _LONGEST_WAIT if end is None else end
         while monotonic() < end:
             # One deadline is enough for all keys.
             if self._on_away == "default" and self._fallback.is_away:

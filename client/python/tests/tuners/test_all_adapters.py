@@ -60,42 +60,39 @@ def test_a_killed_server_costs_one_warning_and_no_measurement(host, tmp_path):
             assert all(host.tune(adapter, key)[0] >= host.TUNES for key in (1, 2))
 
 
-def test_what_one_process_found_is_used_by_all_and_measured_by_none(host, store):
-    with Client(store) as client:
-        first, second = (host.adapter(client, "decided", decide=True) for _ in range(2))
-        measured, used = host.tune(first, 0)
-        assert measured >= host.TUNES and used is not None
-        assert host.tune(second, 0) == (host.DECIDED, used)
-        (decision,) = client.list_decisions(first.namespace, "decided").decisions
+def test_what_one_process_found_is_used_by_all_and_measured_by_none(host, client):
+    first, second = (host.adapter(client, "decided", decide=True) for _ in range(2))
+    measured, used = host.tune(first, 0)
+    assert measured >= host.TUNES and used is not None
+    assert host.tune(second, 0) == (host.DECIDED, used)
+    (decision,) = client.list_decisions(first.namespace, "decided").decisions
     assert decision.evidence.seconds > 0
 
 
-def test_a_process_that_another_one_overtook_uses_what_that_one_found(host, store):
+def test_a_process_that_another_one_overtook_uses_what_that_one_found(host, client):
     value, used = host.OTHER
-    with Client(store) as client:
-        adapter = host.adapter(client, "overtaken", decide=True)
-        agree = adapter.agree
+    adapter = host.adapter(client, "overtaken", decide=True)
+    agree = adapter.agree
 
-        def late(key, *rest):
-            client.propose(DecisionKey(adapter.namespace, key, "overtaken"), value)
-            return agree(key, *rest)
+    def late(key, *rest):
+        client.propose(DecisionKey(adapter.namespace, key, "overtaken"), value)
+        return agree(key, *rest)
 
-        adapter.agree = late
-        assert host.tune(adapter, 0)[1] == used
+    adapter.agree = late
+    assert host.tune(adapter, 0)[1] == used
 
 
-def test_a_decision_that_does_not_fit_is_a_miss_with_one_warning(host, store):
-    with Client(store) as client:
-        adapter = host.adapter(client, "misfits", decide=True)
-        decided = adapter.decided
+def test_a_decision_that_does_not_fit_is_a_miss_with_one_warning(host, client):
+    adapter = host.adapter(client, "misfits", decide=True)
+    decided = adapter.decided
 
-        def misfit(key, read):
-            client.propose(DecisionKey(adapter.namespace, key, "misfits"), host.MISFIT)
-            return decided(key, read)
+    def misfit(key, read):
+        client.propose(DecisionKey(adapter.namespace, key, "misfits"), host.MISFIT)
+        return decided(key, read)
 
-        adapter.decided = misfit
-        with said_once("does not fit"):
-            assert all(host.tune(adapter, key)[0] >= host.TUNES for key in range(2))
+    adapter.decided = misfit
+    with said_once("does not fit"):
+        assert all(host.tune(adapter, key)[0] >= host.TUNES for key in range(2))
 
 
 def test_without_the_server_nothing_is_decided_and_the_wait_is_short(host, tmp_path):
@@ -121,14 +118,13 @@ def test_without_the_server_nothing_is_decided_and_the_wait_is_short(host, tmp_p
         assert found == [(0, host.DEFAULT)] * 3
 
 
-def test_tuning_that_fails_decides_nothing_and_leaves_the_turn_to_others(host, store):
-    with Client(store) as client:
-        first, second = (host.adapter(client, "failing", decide=True) for _ in range(2))
-        host.tune(first, 0, fails=True)
-        assert not client.list_decisions(first.namespace, "failing").decisions
-        begin = time.monotonic()
-        assert host.tune(second, 0)[0] >= host.TUNES
-        assert time.monotonic() - begin < 10, "nobody waits for the claim's end"
+def test_tuning_that_fails_decides_nothing_and_leaves_the_turn_to_others(host, client):
+    first, second = (host.adapter(client, "failing", decide=True) for _ in range(2))
+    host.tune(first, 0, fails=True)
+    assert not client.list_decisions(first.namespace, "failing").decisions
+    begin = time.monotonic()
+    assert host.tune(second, 0)[0] >= host.TUNES
+    assert time.monotonic() - begin < 10, "nobody waits for the claim's end"
 
 
 def test_garbage_from_the_server_is_a_miss(host):

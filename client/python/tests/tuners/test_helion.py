@@ -129,16 +129,13 @@ def test_the_second_user_begins_with_what_the_first_found(store, measured):
     assert second.settings.autotune_seed_configs is None, "settings are as they were"
 
 
-def test_seeds_of_the_kernel_stay(store, measured):
+def test_seeds_of_the_kernel_stay(client, measured):
     own = helion.Config(block_sizes=[128, 128, 64], num_warps=8)
-    with Client(store) as client:
-        bound(Autotuner(client, "own seeds"), autotune_seed_configs=own).autotune(
-            INPUTS, count=COUNT
-        )
+    bound(Autotuner(client, "own seeds"), autotune_seed_configs=own).autotune(INPUTS, count=COUNT)
     assert measured[1].block_sizes == own.block_sizes
 
 
-def test_a_log_becomes_measurements(store, tmp_path, measured):
+def test_a_log_becomes_measurements(client, tmp_path, measured):
     base = tmp_path / "log"
     kernel = bound(default_autotuner_fn, autotune_log=str(base), autotune_log_details=True)
     best = kernel.autotune(INPUTS, count=COUNT)
@@ -146,11 +143,10 @@ def test_a_log_becomes_measurements(store, tmp_path, measured):
     assert run.configs == measured
     failed = [max(config.block_sizes) >= 256 for config in run.configs]
     assert [result.failure == "compile" for result in run.results] == failed
-    with Client(store) as client:
-        autotuner = Autotuner(client, "from a log")
-        assert autotuner.seeds(kernel, INPUTS) == []
-        autotuner.report_log(kernel, base)
-        assert autotuner.seeds(kernel, INPUTS)[0] == best
+    autotuner = Autotuner(client, "from a log")
+    assert autotuner.seeds(kernel, INPUTS) == []
+    autotuner.report_log(kernel, base)
+    assert autotuner.seeds(kernel, INPUTS)[0] == best
 
 
 def test_only_states_of_a_configuration_are_its_failures(tmp_path, measured):
@@ -171,16 +167,15 @@ def test_only_states_of_a_configuration_are_its_failures(tmp_path, measured):
     assert read_log(base) == [before]
 
 
-def test_times_of_several_inputs_are_not_those_of_one(store, tmp_path, measured):
+def test_times_of_several_inputs_are_not_those_of_one(client, tmp_path, measured):
     base = tmp_path / "log"
     kernel = bound(default_autotuner_fn, autotune_log=str(base), autotune_log_details=True)
     kernel.autotune(INPUTS, count=COUNT)
     path = base.with_suffix(".meta.jsonl")
     record = json.loads(path.read_text())
     path.write_text(json.dumps(record | {"input_shapes": f"[{record['input_shapes']}]"}))
-    with Client(store) as client:
-        Autotuner(client, "several inputs").report_log(kernel, base)
-        assert not client.list_measurements("several inputs").graphs
+    Autotuner(client, "several inputs").report_log(kernel, base)
+    assert not client.list_measurements("several inputs").graphs
 
 
 @pytest.fixture
@@ -191,27 +186,26 @@ def cached(monkeypatch, tmp_path):
     monkeypatch.setattr(local_cache, "get_device_name", lambda device: "a GPU")
 
 
-def test_what_is_decided_replaces_the_result_also_in_helions_cache(store, measured, cached):
+def test_what_is_decided_replaces_the_result_also_in_helions_cache(client, measured, cached):
     def tuned(autotuner, seed=0):
         measured.clear()
         kernel = bound(autotuner, seed, autotune_cache="LocalAutotuneCache")
         return kernel.autotune(INPUTS, count=COUNT, force=False), len(measured)
 
-    with Client(store) as client:
-        first, count = tuned(Autotuner(client, "decided", decide=True))
-        assert count == COUNT
-        assert tuned(Autotuner(client, "decided", decide=True), 1) == (first, 0)
-        # Another rank was first: what this one found is used by nobody.
-        loser = Autotuner(client, "lost", decide=True)
-        agree = loser.agree
+    first, count = tuned(Autotuner(client, "decided", decide=True))
+    assert count == COUNT
+    assert tuned(Autotuner(client, "decided", decide=True), 1) == (first, 0)
+    # Another rank was first: what this one found is used by nobody.
+    loser = Autotuner(client, "lost", decide=True)
+    agree = loser.agree
 
-        def late(key, own, *rest):
-            client.propose(DecisionKey("helion", key, "lost"), first.to_json().encode())
-            return agree(key, own, *rest)
+    def late(key, own, *rest):
+        client.propose(DecisionKey("helion", key, "lost"), first.to_json().encode())
+        return agree(key, own, *rest)
 
-        loser.agree = late
-        (local_cache.get_helion_cache_dir()).rename(f"{local_cache.get_helion_cache_dir()}.old")
-        assert tuned(loser, 2) == (first, COUNT)
+    loser.agree = late
+    (local_cache.get_helion_cache_dir()).rename(f"{local_cache.get_helion_cache_dir()}.old")
+    assert tuned(loser, 2) == (first, COUNT)
     assert tuned(default_autotuner_fn, 3) == (first, 0), "Helion's own cache has the decision"
     with Client("127.0.0.1:1") as client, pytest.warns(UserWarning, match="hlorank"):
         away = Autotuner(client, "decided", decide=True, timeout=0.5)

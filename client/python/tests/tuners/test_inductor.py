@@ -115,7 +115,7 @@ def test_the_second_user_measures_the_best_of_the_first_and_the_library(store):
     assert kept[0].name == everything[0].name
 
 
-def test_choices_that_inductor_skipped_are_no_failures(store):
+def test_choices_that_inductor_skipped_are_no_failures(client):
     class CUTLASSTemplateCaller(select_algorithm.TritonTemplateCaller):
         """After the first that failed, Inductor says infinity for all of them."""
 
@@ -124,44 +124,40 @@ def test_choices_that_inductor_skipped_are_no_failures(store):
         choice.__class__ = CUTLASSTemplateCaller
     times = {each: milliseconds(each) for each in offered}
     times |= dict.fromkeys(offered[:5], float("inf")) | dict.fromkeys(offered[5:7], float("inf"))
-    with Client(store) as client:
-        adapter = Choices(client, "skipped")
-        adapter.feedback(times, "mm", offered[0].input_nodes, offered, dict, {})
-        (graph,) = client.list_measurements("skipped").graphs
+    adapter = Choices(client, "skipped")
+    adapter.feedback(times, "mm", offered[0].input_nodes, offered, dict, {})
+    (graph,) = client.list_measurements("skipped").graphs
     assert len(graph.failures) == len(offered) - 5
     assert graph.failures.count("compile") == 2
 
 
-def test_after_the_last_choice_that_ran_only_the_first_failure_is_one(store):
+def test_after_the_last_choice_that_ran_only_the_first_failure_is_one(client):
     offered = choices()[:8]
     times = [milliseconds(each) for each in offered[:4]] + [float("inf")] * 4
     times[1] = float("nan")
-    with Client(store) as client:
-        adapter = Choices(client, "CUDA is lost")
-        measured = dict(zip(offered, times, strict=True))
-        adapter.feedback(measured, "mm", offered[0].input_nodes, offered, dict, {})
-        (graph,) = client.list_measurements("CUDA is lost").graphs
+    adapter = Choices(client, "CUDA is lost")
+    measured = dict(zip(offered, times, strict=True))
+    adapter.feedback(measured, "mm", offered[0].input_nodes, offered, dict, {})
+    (graph,) = client.list_measurements("CUDA is lost").graphs
     assert sorted(map(str, graph.failures)) == ["None"] * 3 + ["compile"] * 2
 
 
-def test_a_choice_that_fails_is_not_kept(store):
+def test_a_choice_that_fails_is_not_kept(client):
     def fail(choice):
         return float("inf") if "num_stages=2" in choice.description else milliseconds(choice)
 
-    with Client(store) as client:
-        adapter = Choices(client, "failures", top_k=6)
-        first = adapter.preprocess(choices())
-        adapter.feedback({each: fail(each) for each in first}, "mm", [], first, dict, {})
-        kept = adapter.preprocess(choices())
+    adapter = Choices(client, "failures", top_k=6)
+    first = adapter.preprocess(choices())
+    adapter.feedback({each: fail(each) for each in first}, "mm", [], first, dict, {})
+    kept = adapter.preprocess(choices())
     assert not any("num_stages=2" in each.description for each in kept[1:])
 
 
-def test_inductor_calls_the_adapter(store, monkeypatch, tmp_path):
+def test_inductor_calls_the_adapter(client, monkeypatch, tmp_path):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    with Client(store) as client:
-        with installed(Choices(client, "this CPU")):
-            _compile()
-        page = client.list_measurements("this CPU")
+    with installed(Choices(client, "this CPU")):
+        _compile()
+    page = client.list_measurements("this CPU")
     (graph,) = page.graphs
     assert len(graph.seconds) == 2, "a kernel of a library and one of C++"
     assert all(graph.seconds > 0)
@@ -195,26 +191,24 @@ def kernel_cache(monkeypatch):
     return opened
 
 
-def test_a_kernel_of_inductor_is_tuned_once_for_those_that_start_later(store, kernel_cache):
-    with Client(store) as client:
-        first, second, other = (RemoteCache(client, name) for name in ("H100", "H100", "H200"))
-        assert kernel_cache(first).read_best({}, CONFIGS) is None
-        kernel_cache(first).save(CONFIGS[1], 1_000_000)
-        kernel_cache(second).save(CONFIGS[2], 1_000_000)
-        assert kernel_cache(second).read_best({}, CONFIGS) is CONFIGS[1]
-        assert kernel_cache(other).read_best({}, CONFIGS) is None
-        assert len(client.list_decisions("inductor", "H100").decisions) == 1
+def test_a_kernel_of_inductor_is_tuned_once_for_those_that_start_later(client, kernel_cache):
+    first, second, other = (RemoteCache(client, name) for name in ("H100", "H100", "H200"))
+    assert kernel_cache(first).read_best({}, CONFIGS) is None
+    kernel_cache(first).save(CONFIGS[1], 1_000_000)
+    kernel_cache(second).save(CONFIGS[2], 1_000_000)
+    assert kernel_cache(second).read_best({}, CONFIGS) is CONFIGS[1]
+    assert kernel_cache(other).read_best({}, CONFIGS) is None
+    assert len(client.list_decisions("inductor", "H100").decisions) == 1
 
 
-def test_an_error_of_the_remote_cache_is_a_miss(store, tmp_path, kernel_cache):
-    with Client(store) as client:
-        adapter = RemoteCache(client, "no entry")
-        cache = kernel_cache(adapter)
-        key = key_of(cache.remote_cache[0]._get_key(cache.remote_cache[1]))
-        client.propose(DecisionKey("inductor", key, "no entry"), b'{"XBLOCK": 64}')
-        with pytest.warns(UserWarning, match="does not fit"):
-            assert cache.read_best({}, CONFIGS) is None
-        cache.save(CONFIGS[0], 1)
+def test_an_error_of_the_remote_cache_is_a_miss(client, tmp_path, kernel_cache):
+    adapter = RemoteCache(client, "no entry")
+    cache = kernel_cache(adapter)
+    key = key_of(cache.remote_cache[0]._get_key(cache.remote_cache[1]))
+    client.propose(DecisionKey("inductor", key, "no entry"), b'{"XBLOCK": 64}')
+    with pytest.warns(UserWarning, match="does not fit"):
+        assert cache.read_best({}, CONFIGS) is None
+    cache.save(CONFIGS[0], 1)
     with run_empty_server(tmp_path) as server, Client(server.address) as client:
         server.kill()
         cache = kernel_cache(RemoteCache(client, "away", timeout=0.5))

@@ -38,12 +38,6 @@ def prepared(monkeypatch, tmp_path):
     prepare(monkeypatch, tmp_path)
 
 
-@pytest.fixture
-def client(store):
-    with Client(store, timeout=10) as client:
-        yield client
-
-
 def stored(client, target):
     """The outcomes that the server keeps of a target: seconds, or how it failed."""
     outcomes = []
@@ -210,12 +204,16 @@ def _raised(error, *_):
     raise error
 
 
-def test_failures_are_reported_as_failures(client):
-    errors = ("CompilationFailedConfig", "RuntimeFailedConfig", "InvalidConfig")
-    entries = [{"tile": 1 << place, "time": error} for place, error in enumerate(errors)]
-    entries.append({"tile": 64, "time": 2.0})
-    simulated(Strategy(client, "fails"), entries)
-    assert sorted(map(str, stored(client, "fails"))) == ["0.002", "compile", "compile", "crash"]
+def test_errors_and_what_cannot_be_a_run_time_fail_their_configuration_alone(client):
+    names = ("CompilationFailedConfig", "RuntimeFailedConfig", "InvalidConfig", math.nan, 1e12)
+    entries = [{"tile": 1 << place, "time": name} for place, name in enumerate(names)]
+    # The error of a result decides, and not its time.
+    entries += [{"tile": 32, "time": 1.0, "verified": "RuntimeFailedConfig"}]
+    entries += [{"tile": 64, "time": 2.0}, {"tile": 128, "time": 3.0}]
+    results, _ = simulated(Strategy(client, "fails"), entries)
+    assert len(results) == len(entries)
+    outcomes = sorted(map(str, stored(client, "fails")))
+    assert outcomes == ["0.002", "0.003", "compile", "compile", *["crash"] * 4]
     page = client.list_measurements("fails")
     assert client.get_measured_graph("fails", page.graphs[0].graph_hash) is not None
 
@@ -229,23 +227,6 @@ def test_values_of_several_kinds_are_a_column(client):
     results, environment = simulated(Strategy(client, "kinds"), entries)
     assert len(results) == len(stored(client, "kinds")) == 12
     assert environment["best_config"]["kind"] == 1
-
-
-def test_the_error_of_a_result_decides_and_not_its_time(client):
-    entries = [{"tile": 1 << place, "time": 1.0 + place} for place in range(4)]
-    entries[1]["verified"] = "RuntimeFailedConfig"
-    simulated(Strategy(client, "decides"), entries)
-    assert sorted(map(str, stored(client, "decides"))) == ["0.001", "0.003", "0.004", "crash"]
-
-
-@pytest.mark.parametrize("milliseconds", [math.nan, 1e12])
-def test_what_cannot_be_a_run_time_fails_its_configuration_alone(milliseconds, client):
-    entries = [{"tile": 1 << place, "time": 1.0 + place} for place in range(3)]
-    entries[1]["time"] = milliseconds
-    results, _ = simulated(Strategy(client, f"odd {milliseconds}"), entries)
-    assert len(results) == 3
-    kept = stored(client, f"odd {milliseconds}")
-    assert sorted(map(str, kept)) == ["0.001", "0.003", "crash"]
 
 
 def test_another_kernel_name_or_instance_shares_no_measurements(client):

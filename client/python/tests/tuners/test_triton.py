@@ -109,63 +109,58 @@ def test_another_user_begins_with_what_the_first_found(store):
     assert median(slower) <= 0.05
 
 
-def test_a_list_with_another_value_shares_what_was_measured(store):
-    with Client(store) as client:
-        tuned(Pruner(client, "shared"), 0)
-        pruner = Pruner(client, "shared", top_k=3)
-        tuner = autotuner(0, [])
-        extended = [triton.Config({"block": 64, "precision": "bf16x3"}), *configs()]
-        kept = pruner(tuner).early_config_prune(extended, {"x": Array(), "n": 100})
+def test_a_list_with_another_value_shares_what_was_measured(client):
+    tuned(Pruner(client, "shared"), 0)
+    pruner = Pruner(client, "shared", top_k=3)
+    tuner = autotuner(0, [])
+    extended = [triton.Config({"block": 64, "precision": "bf16x3"}), *configs()]
+    kept = pruner(tuner).early_config_prune(extended, {"x": Array(), "n": 100})
     assert min(configs(), key=lambda each: milliseconds(each, 0)) in kept
 
 
-def test_an_unknown_key_and_an_edited_kernel_begin_anew(store):
-    with Client(store) as client:
-        pruner = Pruner(client, "anew", top_k=4)
-        tuned(pruner, 0)
-        tuner = pruner(autotuner(0, []))
-        prune = tuner.early_config_prune
-        assert len(prune(configs(), {"x": Array(), "n": 100})) <= 5
-        assert len(prune(configs(), {"x": Array(), "n": 101})) == len(configs())
-        tuner.fn._unsafe_update_src(tuner.fn.src + "\n    tl.debug_barrier()")
-        assert len(prune(configs(), {"x": Array(), "n": 100})) == len(configs())
+def test_an_unknown_key_and_an_edited_kernel_begin_anew(client):
+    pruner = Pruner(client, "anew", top_k=4)
+    tuned(pruner, 0)
+    tuner = pruner(autotuner(0, []))
+    prune = tuner.early_config_prune
+    assert len(prune(configs(), {"x": Array(), "n": 100})) <= 5
+    assert len(prune(configs(), {"x": Array(), "n": 101})) == len(configs())
+    tuner.fn._unsafe_update_src(tuner.fn.src + "\n    tl.debug_barrier()")
+    assert len(prune(configs(), {"x": Array(), "n": 100})) == len(configs())
 
 
-def test_a_failure_is_not_proposed_but_the_first_configuration_is_kept(store):
+def test_a_failure_is_not_proposed_but_the_first_configuration_is_kept(client):
     fastest = sorted(configs(), key=lambda each: milliseconds(each, 1))[:3]
     failing = [configs()[0], *fastest]
-    with Client(store) as client:
-        pruner = Pruner(client, "failures", top_k=4)
-        _, best = tuned(pruner, 1, failing=failing)
-        kept, _ = tuned(pruner, 1, failing=failing)
+    pruner = Pruner(client, "failures", top_k=4)
+    _, best = tuned(pruner, 1, failing=failing)
+    kept, _ = tuned(pruner, 1, failing=failing)
     assert best not in failing
     assert kept[0] == best
     assert [each for each in kept if each in failing] == [configs()[0]]
 
 
 @pytest.mark.parametrize("of", [np.array, tuple, lambda times: times[0]])
-def test_a_benchmark_of_the_kernel_may_return_any_kind_of_times(of, store):
+def test_a_benchmark_of_the_kernel_may_return_any_kind_of_times(of, client):
     timings = {each: of([milliseconds(each, 0)] * 3) for each in configs()}
     timings |= {each: of([float("inf")] * 3) for each in configs()[:2]}
-    with Client(store) as client:
-        pruner = Pruner(client, f"times of {of}")
-        pruner.listener(fn=autotuner(0, []).fn, key=(100, "float32"), configs_timings=timings)
-        (graph,) = client.list_measurements(f"times of {of}").graphs
+    pruner = Pruner(client, f"times of {of}")
+    pruner.listener(fn=autotuner(0, []).fn, key=(100, "float32"), configs_timings=timings)
+    (graph,) = client.list_measurements(f"times of {of}").graphs
     assert graph.failures.count("compile") == 2
     assert graph.seconds.max() == max(milliseconds(each, 0) for each in configs()[2:]) / 1e3
 
 
-def test_configurations_may_leave_an_argument_to_its_default(store):
+def test_configurations_may_leave_an_argument_to_its_default(client):
     short = triton.Config({"block": 32})
     listed = [*configs(), short, triton.Config({"block": 32}, ir_override="other.ttgir")]
     arguments = {"x": Array(), "n": 100}
-    with Client(store) as client:
-        pruner = Pruner(client, "defaults", top_k=1)
-        tuner = pruner(autotuner(0, []))
-        assert tuner.early_config_prune(listed, arguments) == listed
-        timings = {each: [1.0] * 3 for each in listed} | {short: [0.01] * 3}
-        pruner.listener(fn=tuner.fn, key=(100, "float32"), configs_timings=timings)
-        assert tuner.early_config_prune(listed, arguments)[0] is short
+    pruner = Pruner(client, "defaults", top_k=1)
+    tuner = pruner(autotuner(0, []))
+    assert tuner.early_config_prune(listed, arguments) == listed
+    timings = {each: [1.0] * 3 for each in listed} | {short: [0.01] * 3}
+    pruner.listener(fn=tuner.fn, key=(100, "float32"), configs_timings=timings)
+    assert tuner.early_config_prune(listed, arguments)[0] is short
 
 
 def test_only_what_autotune_returns_is_pruned():
@@ -173,11 +168,8 @@ def test_only_what_autotune_returns_is_pruned():
         Pruner(client, "t")(autotuner(0, []).fn)
 
 
-def test_an_earlier_prune_of_the_kernel_runs_first(store):
-    with Client(store) as client:
-        tuner = autotuner(0, [])
-        tuner.early_config_prune = lambda configs, named_args, **kwargs: configs[-2:]
-        kept = Pruner(client, "earlier")(tuner).early_config_prune(
-            configs(), {"x": Array(), "n": 100}
-        )
+def test_an_earlier_prune_of_the_kernel_runs_first(client):
+    tuner = autotuner(0, [])
+    tuner.early_config_prune = lambda configs, named_args, **kwargs: configs[-2:]
+    kept = Pruner(client, "earlier")(tuner).early_config_prune(configs(), {"x": Array(), "n": 100})
     assert kept == configs()[-2:]

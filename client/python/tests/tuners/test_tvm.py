@@ -127,13 +127,12 @@ def test_products_of_all_sizes_are_of_one_kind():
     assert kind_of(programs.module("softmax_mn")) == "SR SS SR SS"
 
 
-def test_a_search_reports_what_it_measured(store, tmp_path):
-    with Client(store) as client:
-        database = programs.search(CostModel(client, "searched"), tmp_path)
-        records = database.get_all_tuning_records()
-        times = {round(float(each.run_secs[0]), 9) for each in records}
-        assert len(records) == 8
-        assert {round(each, 9) for each in seconds_of(client, "searched")} == times
+def test_a_search_reports_what_it_measured(client, tmp_path):
+    database = programs.search(CostModel(client, "searched"), tmp_path)
+    records = database.get_all_tuning_records()
+    times = {round(float(each.run_secs[0]), 9) for each in records}
+    assert len(records) == 8
+    assert {round(each, 9) for each in seconds_of(client, "searched")} == times
 
 
 def seconds_of(client, target):
@@ -199,19 +198,18 @@ def test_a_search_goes_on_after_one_warning_if_the_server_dies(tmp_path):
     assert fallback.predicted > 0
 
 
-def test_records_of_tvm_become_measurements_once(store, tmp_path):
+def test_records_of_tvm_become_measurements_once(client, tmp_path):
     programs.search("random", tmp_path, database="json")
     paths = (str(tmp_path / f"database_{part}.json") for part in ("workload", "tuning_record"))
     database = ms.database.JSONDatabase(*paths)
-    with Client(store) as client:
-        assert report_database(client, "imported", database) == 8
-        imported = seconds_of(client, "imported")
-        assert len(imported) == 8
-        report_database(client, "imported", database)
-        assert seconds_of(client, "imported") == imported
+    assert report_database(client, "imported", database) == 8
+    imported = seconds_of(client, "imported")
+    assert len(imported) == 8
+    report_database(client, "imported", database)
+    assert seconds_of(client, "imported") == imported
 
 
-def test_an_error_decides_what_a_result_is_and_sentinels_are_no_times(store):
+def test_an_error_decides_what_a_result_is_and_sentinels_are_no_times(client):
     schedules = drawn(6)
     measured = [
         RunnerResult([1e-3], None),
@@ -221,20 +219,18 @@ def test_an_error_decides_what_a_result_is_and_sentinels_are_no_times(store):
         RunnerResult([1e9], None),
         RunnerResult([float("nan")], None),
     ]
-    with Client(store) as client:
-        model = CostModel(client, "errors")
-        model.update(programs.context(programs.module()), candidates(schedules), measured)
-        name = task_of("errors", programs.module()).target
-        (graph,) = client.list_measurements(name).graphs
+    model = CostModel(client, "errors")
+    model.update(programs.context(programs.module()), candidates(schedules), measured)
+    name = task_of("errors", programs.module()).target
+    (graph,) = client.list_measurements(name).graphs
     assert sorted(graph.seconds.tolist()) == [0] * 5 + [1e-3]
     assert graph.failures.count("crash") == 5
 
 
-def test_a_record_that_was_never_measured_is_no_failure(store):
+def test_a_record_that_was_never_measured_is_no_failure(client):
     database = records(ms.database.MemoryDatabase(), drawn(3), (None, [2e-3], [1e10]))
-    with Client(store) as client:
-        assert report_database(client, "a part", database) == 2
-        assert sorted(seconds_of(client, "a part")) == [0, 2e-3]
+    assert report_database(client, "a part", database) == 2
+    assert sorted(seconds_of(client, "a part")) == [0, 2e-3]
 
 
 def test_a_fallback_is_checked_when_the_cost_model_is_made(monkeypatch):
@@ -247,17 +243,16 @@ def test_a_fallback_is_checked_when_the_cost_model_is_made(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["matmul", "softmax_mn"])
-def test_what_a_server_has_measured_becomes_records_that_compute_the_same(store, name):
+def test_what_a_server_has_measured_becomes_records_that_compute_the_same(client, name):
     module = programs.module(name)
     schedules = drawn(12, module)
     times = np.random.default_rng(0).permutation(12) * 1e-4 + 1e-3
     measured = [RunnerResult([float(each)], None) for each in times]
     database = ms.database.MemoryDatabase()
-    with Client(store) as client:
-        model = CostModel(client, "known")
-        model.update(programs.context(module), candidates(schedules), measured)
-        assert add_known(client, "known", database, module, programs.TARGET, records=5) == 5
-        assert add_known(client, "unknown", database, module, programs.TARGET) == 0
+    model = CostModel(client, "known")
+    model.update(programs.context(module), candidates(schedules), measured)
+    assert add_known(client, "known", database, module, programs.TARGET, records=5) == 5
+    assert add_known(client, "unknown", database, module, programs.TARGET) == 0
     added = database.get_all_tuning_records()
     by_time = [schedules[place] for place in np.argsort(times)[:5]]
     assert [float(each.run_secs[0]) for each in added] == pytest.approx(sorted(times)[:5])
@@ -279,59 +274,44 @@ def output(module):
     return arguments[-1].numpy()
 
 
-def test_a_search_begins_with_known_records(store, tmp_path):
+def test_a_search_begins_with_known_records(client, tmp_path):
     schedules = drawn(12)
     database = ms.database.MemoryDatabase()
-    with Client(store) as client:
-        model = CostModel(client, "begins")
-        model.update(programs.context(programs.module()), candidates(schedules), results(schedules))
-        add_known(client, "begins", database, programs.module(), programs.TARGET)
-        programs.search(model, tmp_path, 8, database=database)
+    model = CostModel(client, "begins")
+    model.update(programs.context(programs.module()), candidates(schedules), results(schedules))
+    add_known(client, "begins", database, programs.module(), programs.TARGET)
+    programs.search(model, tmp_path, 8, database=database)
     workload = database.commit_workload(programs.module())
     assert len(database.get_top_k(workload, 100)) == 12 + 8
 
 
-def test_what_was_saved_is_loaded_and_reported(store, tmp_path):
+def test_what_was_saved_is_loaded_and_reported(client, tmp_path):
     schedules = drawn(8)
     context = programs.context(programs.module())
-    with Client(store) as client:
-        model = CostModel(client, "first server")
-        model.update(context, candidates(schedules), results(schedules))
-        model.save(str(tmp_path / "saved"))
-        with run_empty_server(tmp_path) as other, Client(other.address) as another:
-            CostModel(another, "unused").load(str(tmp_path / "saved"))
-            assert sorted(seconds_of(another, "first server")) == sorted(
-                seconds_of(client, "first server")
-            )
+    model = CostModel(client, "first server")
+    model.update(context, candidates(schedules), results(schedules))
+    model.save(str(tmp_path / "saved"))
+    with run_empty_server(tmp_path) as other, Client(other.address) as another:
+        CostModel(another, "unused").load(str(tmp_path / "saved"))
+        assert sorted(seconds_of(another, "first server")) == sorted(
+            seconds_of(client, "first server")
+        )
 
 
-def test_a_second_user_begins_with_what_the_first_one_found(store):
-    schedules, context = drawn(32), programs.context(programs.module())
-    with Client(store) as client:
-        CostModel(client, "shared").update(context, candidates(schedules), results(schedules))
-    unseen = drawn(64)
-    with Client(store) as client:
-        model = CostModel(client, "shared", exploration=0)
-        scores = model.predict(context, candidates(unseen))
-    times = injected(unseen)
-    assert (times < times[scores.argmax()]).mean() < 0.1 and times.max() / times.min() > 2
-
-
-def test_other_tasks_say_what_to_expect(store):
+def test_other_tasks_say_what_to_expect(client):
     larger = programs.module(size=128)
     schedules = drawn(32, larger)
-    with Client(store) as client:
-        model = CostModel(client, "tasks", exploration=0)
-        model.update(programs.context(larger), candidates(schedules), results(schedules))
-        unseen = drawn(32)
-        known = CostModel(
-            client, "tasks", exploration=0, other_targets=[task_of("tasks", larger).target]
-        )
-        scores = known.predict(programs.context(programs.module()), candidates(unseen))
+    model = CostModel(client, "tasks", exploration=0)
+    model.update(programs.context(larger), candidates(schedules), results(schedules))
+    unseen = drawn(32)
+    known = CostModel(
+        client, "tasks", exploration=0, other_targets=[task_of("tasks", larger).target]
+    )
+    scores = known.predict(programs.context(programs.module()), candidates(unseen))
     assert np.corrcoef(np.log(scores), -np.log(injected(unseen)))[0, 1] > 0.5
 
 
-def test_a_task_is_tuned_once_and_compiled_with_the_same_record_everywhere(store, tmp_path):
+def test_a_task_is_tuned_once_and_compiled_with_the_same_record_everywhere(client, tmp_path):
     tuned = []
 
     def tune():
@@ -339,11 +319,10 @@ def test_a_task_is_tuned_once_and_compiled_with_the_same_record_everywhere(store
         return tuned[-1]
 
     module = programs.module()
-    with Client(store) as client:
-        first, second = (
-            Decisions(client, "decided").database(module, programs.TARGET, tune) for _ in range(2)
-        )
-        (decision,) = client.list_decisions("tvm", "decided").decisions
+    first, second = (
+        Decisions(client, "decided").database(module, programs.TARGET, tune) for _ in range(2)
+    )
+    (decision,) = client.list_decisions("tvm", "decided").decisions
     assert len(tuned) == 1 and len(tuned[0]) == 4
     best = tuned[0].query_tuning_record(module, programs.TARGET, "main")
     assert traces(first) == traces(second) == [str(best.trace)]
@@ -366,9 +345,8 @@ def test_the_record_of_another_program_is_none():
         assert tvm_decisions._database(module, json.dumps(misfit).encode()) is None, misfit
 
 
-def test_a_search_that_finds_nothing_decides_nothing(store):
-    with Client(store) as client:
-        decisions = Decisions(client, "nothing")
-        empty = ms.database.MemoryDatabase()
-        assert decisions.database(programs.module(), programs.TARGET, lambda: empty) is empty
-        assert not client.list_decisions("tvm", "nothing").decisions
+def test_a_search_that_finds_nothing_decides_nothing(client):
+    decisions = Decisions(client, "nothing")
+    empty = ms.database.MemoryDatabase()
+    assert decisions.database(programs.module(), programs.TARGET, lambda: empty) is empty
+    assert not client.list_decisions("tvm", "nothing").decisions

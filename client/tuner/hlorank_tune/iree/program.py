@@ -14,8 +14,9 @@ from hlorank.checks.files import decoded, file_content
 from hlorank_tune.xla.program import Program, drawn
 
 MLIR_SUFFIXES = (".mlir", ".stablehlo")
-_TYPES = {"f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16", "i1": "bool"}
-_TYPES |= {f"{sign}i{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+TYPES = {"f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16", "i1": "bool"}
+TYPES |= {f"{sign}i{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+"""What NumPy, or ``ml_dtypes``, calls the types of elements."""
 _FUNCTION = re.compile(r"\bfunc (?:public )?@([\w$.]+)\((.*?)\)\s*(?:->|attributes|\{)", re.S)
 """A function, with its arguments."""
 _TYPE_OF = re.compile(r"%\w+: (.+?)(?=, %|$)", re.S)
@@ -90,8 +91,8 @@ def _drawn(path: str | PathLike[str], kind: str, random: np.random.Generator) ->
         raise GraphFileError(
             f"{path}: main takes {kind}, expected arrays of StableHLO with fixed shapes"
         )
-    if found[2] not in _TYPES:
-        known = ", ".join(_TYPES)
+    if found[2] not in TYPES:
+        known = ", ".join(TYPES)
         raise GraphFileError(f"{path}: main takes {kind}, expected elements of type {known}")
     shape = [int(size) for size in found[1].split("x")[:-1]]
-    return drawn(_TYPES[found[2]], shape, random)
+    return drawn(TYPES[found[2]], shape, random)

@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hlorank_tune.iree.dispatch import Binding, Dispatch
+from hlorank_tune.iree.program import TYPES
 from hlorank_tune.measure import host
+from hlorank_tune.xla.program import data_type, drawn
 
 FUNCTION = "run"
 """Takes the buffers of the dispatch, then how often it runs: i32."""
@@ -89,16 +91,6 @@ util.func public @run({arguments}%count: i32) attributes {{iree.abi.stub}} {{
 _SECONDS = 1e-3
 """Shortest duration of one timed call; what is faster runs several times in it."""
 _MOST = 1000
-_TYPES = {
-    "f64": "f8",
-    "f32": "f4",
-    "f16": "f2",
-    "bf16": "u2",
-    "i64": "i8",
-    "i32": "i4",
-    "i16": "i2",
-}
-"""NumPy types by element type; of others, the bytes are 0 or 1."""
 
 
 class _Run(host.Run):
@@ -156,8 +148,7 @@ class DispatchLoader(_Loader):
 
     def load(self, program: bytes) -> host.Run:
         """Loads a module with the function of a harness."""
-        elements = [binding.element for binding in self.bindings]
-        return _DispatchRun(program, *self._buffers, elements)
+        return _DispatchRun(program, *self._buffers)
 
 
 @dataclass(frozen=True)
@@ -176,21 +167,17 @@ class ProgramLoader(_Loader):
 
 
 class _DispatchRun(_Run):
-    def __init__(
-        self, module: bytes, contents: list[np.ndarray], views: list[Any], elements: list[str]
-    ):
+    def __init__(self, module: bytes, contents: list[np.ndarray], views: list[Any]):
         super().__init__(module, FUNCTION)
         self._contents = contents
         self._views = views
-        self._elements = elements
 
     def results(self) -> list[np.ndarray]:
         # On fresh contents, since a dispatch may write where it reads.
         views = [_view(content) for content in self._contents]
         self._invoke(views, 1)
-        read = [_numbers(v, c.shape, c.dtype) for v, c in zip(views, self._contents, strict=True)]
-        named = zip(read, self._elements, strict=True)
-        return [_widened(array) if element == "bf16" else array for array, element in named]
+        pairs = zip(views, self._contents, strict=True)
+        return [_numbers(view, like.shape, like.dtype) for view, like in pairs]
 
     def __call__(self) -> None:
         self._invoke(self._views, self.count)
@@ -209,11 +196,9 @@ class _ProgramRun(_Run):
         for number in range(results.size):
             view = results.get_as_object(number, HalBufferView)
             element = HalElementType(view.element_type)
-            if element == HalElementType.BFLOAT_16:
-                found.append(_widened(_numbers(view, view.shape, np.dtype("u2"))))
-            else:
-                kind = HalElementType.map_to_dtype(element)
-                found.append(_numbers(view, view.shape, kind))
+            is_bfloat = element == HalElementType.BFLOAT_16
+            kind = "bfloat16" if is_bfloat else HalElementType.map_to_dtype(element)
+            found.append(_numbers(view, view.shape, kind))
         return found
 
     def __call__(self) -> None:
@@ -232,26 +217,16 @@ def _device() -> tuple[Any, Any, Any]:
 
 
 def _contents(binding: Binding, seed: int) -> np.ndarray:
-    random = np.random.default_rng(seed)
-    kind = _TYPES.get(binding.element, "u1")
-    size = -(-binding.bytes // np.dtype(kind).itemsize)
-    if kind.startswith("f"):
-        return (0.1 * random.standard_normal(size)).astype(kind)
-    if binding.element == "bf16":
-        # The upper half of a float.
-        floats = (0.1 * random.standard_normal(size)).astype("f4")
-        return (floats.view("u4") >> 16).astype("u2")
-    return random.integers(0, 2, size).astype(kind)
+    """Draws numbers; the bytes of an unknown type are 0 or 1."""
+    kind = data_type(TYPES.get(binding.element, "uint8"))
+    return drawn(kind, [-(-binding.bytes // kind.itemsize)], np.random.default_rng(seed))
 
 
 def _numbers(view: Any, shape: Sequence[int], kind: Any) -> np.ndarray:
-    """Copies an array from the device."""
-    return view.map().asarray(shape, kind).copy()
-
-
-def _widened(array: np.ndarray) -> np.ndarray:
-    """Returns the values of bfloat16, given as their bits, as f32."""
-    return (array.astype("u4") << 16).view("f4")
+    """Copies an array from the device, which IREE maps as a type of NumPy's own."""
+    own = data_type(kind)
+    mapped = view.map().asarray(shape, np.dtype("u2") if kind == "bfloat16" else own)
+    return mapped.view(own).copy()
 
 
 def _view(content: np.ndarray) -> Any:

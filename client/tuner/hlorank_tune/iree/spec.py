@@ -5,7 +5,7 @@ shapes, and the root among the operations of the function. So it belongs to one 
 flags: in another program it finds nothing, and changes nothing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,19 +22,20 @@ from hlorank_tune.iree.compiler import (
     lower_text,
 )
 from hlorank_tune.iree.dispatch import Dispatch, lowering_config, operations, parse, root_of
-from hlorank_tune.iree.dispatches import Choices, TunedDispatch
+from hlorank_tune.iree.dispatches import Choices
 from hlorank_tune.iree.program import StablehloProgram
 from hlorank_tune.iree.tiles import TileSizes
 
 
-def tuning_spec(choices: Sequence[tuple[Dispatch, TileSizes]]) -> str:
-    """Returns the text of a tuning spec that gives each dispatch its tile."""
-    lines = [f"//   {d.name}: {lowering_config(tile)}" for d, tile in choices]
+def tuning_spec(dispatches: Iterable[Dispatch], choices: Choices) -> str:
+    """Returns the text of a tuning spec that gives dispatches their tiles."""
+    chosen = [(one, choices[one.name]) for one in dispatches if one.name in choices]
+    lines = [f"//   {one.name}: {lowering_config(tile)}" for one, tile in chosen]
     return _TEMPLATE.format(
         version=compiler_version(),
         flag=SPEC_FLAG,
         tiles="\n".join(lines),
-        choices="\n".join(_choice(d, tile, n) for n, (d, tile) in enumerate(choices)),
+        choices="\n".join(_choice(*pair, n) for n, pair in enumerate(chosen)),
     )
 
 
@@ -57,7 +58,7 @@ def applied(program: str, spec_path: str, flags: Sequence[str] = FLAGS) -> dict[
     return found
 
 
-def missing(chosen: Mapping[str, TileSizes], found: Mapping[str, str]) -> list[str]:
+def missing(chosen: Choices, found: Mapping[str, str]) -> list[str]:
     """Returns the dispatches whose tile a spec did not set, of those that it was written for."""
     return [name for name, tile in chosen.items() if found.get(name) != lowering_config(tile)]
 
@@ -150,23 +151,17 @@ _CHOICE = """\
     }}"""
 
 
-def spec_text(subjects: Sequence[TunedDispatch], choices: Choices) -> str:
-    """Returns the tuning spec of chosen tiles."""
-    by_name = {subject.name: subject.dispatch for subject in subjects}
-    return tuning_spec([(by_name[name], tile) for name, tile in choices.items()])
-
-
 @contextmanager
-def spec_file(subjects: Sequence[TunedDispatch], choices: Choices) -> Iterator[Path]:
+def _spec_file(dispatches: Iterable[Dispatch], choices: Choices) -> Iterator[Path]:
     """Gives a file with a tuning spec, as long as it is needed."""
     with TemporaryDirectory(prefix="hlorank-") as folder:
         path = Path(folder, "spec.mlir")
-        path.write_text(spec_text(subjects, choices))
+        path.write_text(tuning_spec(dispatches, choices))
         yield path
 
 
 def unreached(
-    program: StablehloProgram, subjects: Sequence[TunedDispatch], choices: Choices
+    program: StablehloProgram, dispatches: Iterable[Dispatch], choices: Choices
 ) -> list[str]:
     """Returns the dispatches that IREE rewrites after it reads a spec, of those with a choice.
 
@@ -175,14 +170,14 @@ def unreached(
     """
     if not choices:
         return []
-    with spec_file(subjects, choices) as path:
+    with _spec_file(dispatches, choices) as path:
         return missing(choices, applied(program.text, str(path), STABLEHLO_FLAGS))
 
 
 def program_module(
-    program: StablehloProgram, subjects: Sequence[TunedDispatch], choices: Choices
+    program: StablehloProgram, dispatches: Iterable[Dispatch], choices: Choices
 ) -> bytes:
     """Compiles a program with the tuning spec of chosen tiles, or without one."""
-    with spec_file(subjects, choices) as path:
+    with _spec_file(dispatches, choices) as path:
         spec = [f"{SPEC_FLAG}={path}"] if choices else []
         return compile_text(program.text, (*STABLEHLO_FLAGS, *spec))

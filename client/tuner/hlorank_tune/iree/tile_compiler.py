@@ -10,11 +10,11 @@ import numpy as np
 
 from hlorank_tune.compiler import Compiler, Report
 from hlorank_tune.iree.compiler import STABLEHLO_FLAGS, CompileError, Compilers, compiler_version
-from hlorank_tune.iree.dispatch import find_dispatches, with_tile
+from hlorank_tune.iree.dispatch import Dispatch, find_dispatches, with_tile
 from hlorank_tune.iree.dispatches import Choices, TunedDispatch, WholeProgram
 from hlorank_tune.iree.program import StablehloProgram
 from hlorank_tune.iree.runtime import DispatchLoader, ProgramLoader, harness
-from hlorank_tune.iree.spec import program_module, spec_text, unreached
+from hlorank_tune.iree.spec import program_module, tuning_spec, unreached
 from hlorank_tune.iree.tiles import TileSizes
 from hlorank_tune.measure.atomic_files import write_atomically
 from hlorank_tune.measure.host import Measured, measure_programs
@@ -89,13 +89,14 @@ class IreeCompiler(Compiler[TileSizes | None]):
                 "it while it compiles, or only copies them"
             )
         self._left |= {one.name: one.untunable for one in found if one.space is None}
-        self._subjects = [TunedDispatch(one) for one in found if one.space is not None]
+        tunable = [one for one in found if one.space is not None]
+        self._subjects = [TunedDispatch(one) for one in tunable]
         # IREE rewrites the root of some after it reads a spec.
         random = np.random.default_rng(0)
         drawn = {subject.name: subject.space.draw(random, 1) for subject in self._subjects}
         tiles = {name: tiles[0] for name, tiles in drawn.items() if tiles}
         try:
-            lost = unreached(self._program, self._subjects, tiles)
+            lost = unreached(self._program, tunable, tiles)
         except CompileError:
             lost = []  # A tile is refused; the spec of the fastest tiles is checked later.
         self._subjects = [subject for subject in self._subjects if subject.name not in lost]
@@ -154,9 +155,8 @@ class IreeCompiler(Compiler[TileSizes | None]):
         """Measures the program with the tiles of each candidate, the first of which has none."""
         report("compiling the program with the spec")
         try:
-            modules = [
-                program_module(self._program, self._found(), choices) for choices in candidates
-            ]
+            dispatches = self._dispatches()
+            modules = [program_module(self._program, dispatches, one) for one in candidates]
         except CompileError as error:
             raise ProgramError(f"the spec does not compile: {error}") from error
         report("measuring the program without and with the spec")
@@ -167,6 +167,9 @@ class IreeCompiler(Compiler[TileSizes | None]):
     def _found(self) -> Sequence[TunedDispatch]:
         """Returns the dispatches, which need not have been asked for."""
         return self._subjects or self.subjects(lambda _: None)
+
+    def _dispatches(self) -> list[Dispatch]:
+        return [subject.dispatch for subject in self._found()]
 
     def _measured(
         self,
@@ -209,7 +212,7 @@ class IreeCompiler(Compiler[TileSizes | None]):
             return ()
         report("compiling the program with the spec")
         try:
-            lost = unreached(self._program, self._found(), chosen)
+            lost = unreached(self._program, self._dispatches(), chosen)
         except CompileError as error:
             raise ProgramError(f"the spec does not compile: {error}") from error
         self._left |= dict.fromkeys(lost, _UNREACHED)
@@ -230,7 +233,7 @@ class IreeCompiler(Compiler[TileSizes | None]):
         path = folder / SPEC_FILE
         if winner and not path.exists():
             choices = self.whole.read(winner)
-            write_atomically(path, spec_text(self._found(), choices).encode())
+            write_atomically(path, tuning_spec(self._dispatches(), choices).encode())
 
     def use(self, run: Run, folder: Path) -> str:
         """Says how to compile with the spec."""

@@ -34,13 +34,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fusion", action="store_true", help="tune the fusions of XLA:CPU in place of layouts"
     )
+    add_threads(parser, ", as in the training data")
+
+
+def add_threads(parser: argparse.ArgumentParser, reason: str = "") -> None:
+    """Adds the number of threads, with the reason of its default."""
     parser.add_argument(
         "--threads",
         type=values.natural,
         default=1,
         metavar="N",
-        help="threads of the program; 0 for as many as XLA uses (default: %(default)s, as in the "
-        "training data)",
+        help=f"threads of the program; 0 for as many as XLA uses (default: %(default)s{reason})",
     )
 
 

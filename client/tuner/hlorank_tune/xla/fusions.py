@@ -14,7 +14,7 @@ from hlorank_tune.measure.fusion.kernels import UNLIMITED, configuration, drawn
 from hlorank_tune.measure.fusion.write import fused_program
 from hlorank_tune.measure.host import first_line
 from hlorank_tune.subject import ProgramError, Settings
-from hlorank_tune.xla.program import Candidates, Problem, Program, repeatable
+from hlorank_tune.xla.program import Candidates, Problem, Program, compilation
 
 _CHANGES = (0.5, 0.3, 0.2)
 """Probabilities of a change of one slot, of a few slots, and of all slots of one opcode."""
@@ -159,11 +159,9 @@ class FusionProblem(Problem):
     """Programs run on one thread, whose processor time other processes change little."""
 
     def __init__(self, program: Program):
+        super().__init__(program, DEFAULT)
         self._name = program.name
-        self.arguments = [np.asarray(argument) for argument in program.arguments]
-        module = repeatable(program.module)
-        self.reference_program = _compilation(module, DEFAULT)
-        prepared = _prepared(module)
+        prepared = _prepared(self._module)
         self._graph = prepared.graph
         if not self._graph.slots:
             raise HlorankError(
@@ -223,23 +221,17 @@ class FusionProblem(Problem):
         self, settings: Settings, random: np.random.Generator, batch: int, steps: int, start: list
     ) -> FusionAnnealing:
         """Returns a new annealing, which begins with the distinct candidates of ``start``."""
-        begin = np.unique(np.array(start), axis=0)
-        return FusionAnnealing(self.space, random, batch, steps, begin)
+        return FusionAnnealing(self.space, random, batch, steps, np.unique(start, axis=0))
 
     def save(self, candidate: np.ndarray, folder: Path) -> None:
         """Writes what ``hlorank_tune.measure.fusion.compilation.load`` compiles and runs."""
-
         more = {"program": self._name, **self.written(candidate)}
         self._compilation(candidate).save(folder, more)
 
     def _compilation(self, candidate: np.ndarray) -> Compilation:
         # Bits of candidates are within the limits, and those of the compiler are kept as they are.
         chosen = configuration(self._graph, self.space.fused(candidate), UNLIMITED)
-        return _compilation(fused_program(self._graph, chosen.kernels, self._name), CHOSEN_FUSION)
-
-
-def _compilation(module: Any, disabled_passes: str) -> Compilation:
-    return Compilation(module.SerializeToString(deterministic=True), disabled_passes)
+        return compilation(fused_program(self._graph, chosen.kernels, self._name), CHOSEN_FUSION)
 
 
 def _prepared(module: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import cache
-from hashlib import sha256
 from itertools import permutations
 
 import numpy as np
@@ -18,7 +17,7 @@ from hlorank_tune.measure.constrain import (
 )
 from hlorank_tune.measure.fusion.compilation import Compilation
 from hlorank_tune.subject import Settings
-from hlorank_tune.xla.program import Candidates, Problem, Program, repeatable
+from hlorank_tune.xla.program import Candidates, Problem, Program, compilation
 
 
 class LayoutSpace:
@@ -143,12 +142,13 @@ class Genetic:
         space: LayoutSpace,
         random: np.random.Generator,
         batch: int,
-        start: Candidates,
+        start: Sequence[np.ndarray],
     ):
+        """``start`` are the first parents, each of which counts once."""
         self._space = space
         self._random = random
         self._batch = batch
-        self._parents = start
+        self._parents = np.unique(np.array(start), axis=0)
         self._costs = np.full(len(self._parents), np.inf)
         self._is_first = True
 
@@ -179,8 +179,7 @@ class LayoutProblem(Problem):
     clock = "monotonic"
 
     def __init__(self, program: Program):
-        self.arguments = [np.asarray(argument) for argument in program.arguments]
-        self._module = repeatable(program.module)
+        super().__init__(program)
         self._nodes = configurable_nodes(self._module)
         if not self._nodes:
             raise HlorankError(
@@ -189,18 +188,16 @@ class LayoutProblem(Problem):
             )
         self.space = LayoutSpace(self._nodes)
         self.default = self.space.default
-        content = self._module.SerializeToString()
-        self.reference_program = Compilation(content, "")
         numbers = [node.number for node in self._nodes]
-        self.graph = Graph.from_hlo_proto(content, configurable_nodes=numbers)
+        module = self.reference_program.module
+        self.graph = Graph.from_hlo_proto(module, configurable_nodes=numbers)
 
     def program(self, candidate: np.ndarray) -> Compilation:
         """Returns the module with the layouts of a candidate."""
         if not candidate.any():
             return self.reference_program
         configuration = self.space.configuration(candidate)
-        module = constrained(self._module, self._nodes, configuration)
-        return Compilation(module.SerializeToString(), "")
+        return compilation(constrained(self._module, self._nodes, configuration))
 
     def configurations(self, candidates: Sequence[np.ndarray]) -> Layouts:
         """Converts candidates to layouts."""
@@ -225,12 +222,8 @@ class LayoutProblem(Problem):
         entries = [written.get(str(node.number), UNCHANGED) for node in self._nodes]
         return self.space.candidate([tuple(map(tuple, entry)) for entry in entries])
 
-    def identity(self) -> str:
-        """Returns a digest of the program."""
-        return sha256(self.reference_program.module).hexdigest()
-
     def strategy(
         self, settings: Settings, random: np.random.Generator, batch: int, steps: int, start: list
     ) -> Genetic:
         """Returns a new genetic search, which begins with the distinct candidates of ``start``."""
-        return Genetic(self.space, random, batch, np.unique(np.array(start), axis=0))
+        return Genetic(self.space, random, batch, start)

@@ -12,7 +12,7 @@ from hlorank import ConfigFeatures, Configurations, Space
 from hlorank_tune.measure.fusion.compilation import Compilation, OptionValue
 from hlorank_tune.subject import Settings
 from hlorank_tune.xla.layouts import Genetic
-from hlorank_tune.xla.program import Candidates, Problem, Program, repeatable
+from hlorank_tune.xla.program import Candidates, Problem, Program
 
 _LIBRARY = ("DOT", "ELTWISE", "REDUCE")
 _FUSED = tuple(f"LIBRARY_FUSION_TYPE_{kind}" for kind in _LIBRARY)
@@ -131,19 +131,16 @@ class OptionProblem(Problem):
     """The search for compile options of a program."""
 
     is_shared = True
-    reference_program: Compilation
 
     def __init__(self, program: Program, threads: int = 1, with_fast_math: bool = False):
-        self.arguments = [np.asarray(argument) for argument in program.arguments]
-        module = repeatable(program.module)
+        super().__init__(program)
         self.space = OptionSpace(with_fast_math)
         self.default = self.space.default
         # Processor time is not disturbed by others, but it adds up that of all threads.
         self.clock = "process" if threads == 1 else "monotonic"
-        self.reference_program = Compilation(module.SerializeToString(), "")
         parameters = dict(zip(ALL, self.space.places, strict=True))
         self._order = [list(ALL).index(name) for name in sorted(ALL)]
-        self.graph = Space("xla-cpu-options", parameters, instance=features_of(module)).graph
+        self.graph = Space("xla-cpu-options", parameters, instance=features_of(self._module)).graph
 
     def program(self, candidate: np.ndarray) -> Compilation:
         """Returns the program with the options of a candidate."""
@@ -192,8 +189,8 @@ class OptionProblem(Problem):
         self, settings: Settings, random: np.random.Generator, batch: int, steps: int, start: list
     ) -> Genetic:
         """Returns a new genetic search."""
-        begin = np.unique(np.array(start), axis=0)
-        return _Screening(self.space, random, max(1, _FIRST + 1 - len(begin)), begin)
+        known = {self.key(one) for one in start}
+        return _Screening(self.space, random, max(1, _FIRST + 1 - len(known)), start)
 
 
 def features_of(module: object) -> dict[str, int]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from hlorank_tune import values
 from hlorank_tune.measure.host import TOLERANCE
-from hlorank_tune.xla.command import load
+from hlorank_tune.xla.command import add_threads, load
 
 if TYPE_CHECKING:
     from hlorank_tune.xla.compiler import OptionCompiler
@@ -32,13 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="largest difference of a result, relative to the largest number in it "
         "(default: %(default)s)",
     )
-    parser.add_argument(
-        "--threads",
-        type=values.natural,
-        default=1,
-        metavar="N",
-        help="threads of the program; 0 for as many as XLA uses (default: %(default)s)",
-    )
+    add_threads(parser)
 
 
 def compiler_of(given: argparse.Namespace) -> "OptionCompiler":

@@ -4,6 +4,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from os import PathLike
 from typing import Any
 
@@ -72,11 +73,15 @@ class Problem(Subject[np.ndarray]):
     graph: Graph
     space: Any
     """Has the candidate of the untuned program as ``default``, and draws and mutates candidates."""
-    reference_program: Compilation
-    """The user's program."""
-    arguments: Sequence[np.ndarray]
     clock: str
     """What run times are: ``monotonic`` or ``process``, as in a measurement's protocol."""
+
+    def __init__(self, program: "Program", disabled_passes: str = ""):
+        """``disabled_passes`` are those that are off when the program itself is compiled."""
+        self.arguments = [np.asarray(argument) for argument in program.arguments]
+        self._module = repeatable(program.module)
+        self.reference_program = compilation(self._module, disabled_passes)
+        """The user's program."""
 
     @property
     def reference(self) -> np.ndarray:
@@ -87,13 +92,18 @@ class Problem(Subject[np.ndarray]):
     def program(self, candidate: np.ndarray) -> Compilation:
         """Returns a candidate's program; raises if there is none."""
 
-    @abstractmethod
     def identity(self) -> str:
         """Returns a digest of everything that the results depend on."""
+        return sha256(self.reference_program.module).hexdigest()
 
     def key(self, candidate: np.ndarray) -> Hashable:
         """Returns the numbers as bytes."""
         return candidate.tobytes()
+
+
+def compilation(module: Any, disabled_passes: str = "") -> Compilation:
+    """Returns an HloModuleProto with the passes that are off when it is compiled."""
+    return Compilation(module.SerializeToString(deterministic=True), disabled_passes)
 
 
 def random_arguments(module: Any) -> list[np.ndarray]:
@@ -118,11 +128,16 @@ def _argument(parameter: Any, random: np.random.Generator) -> np.ndarray:
     return drawn(name, list(parameter.shape.dimensions), random)
 
 
-def drawn(name: str, shape: Sequence[int], random: np.random.Generator) -> np.ndarray:
-    """Draws an array of a type that NumPy or ``ml_dtypes`` names."""
+def data_type(kind: Any) -> np.dtype:
+    """Returns a type of arrays, which may have the name that ``ml_dtypes`` gives it."""
     import ml_dtypes  # adds bfloat16 to NumPy, which knows it as void; a dependency of jax
 
-    dtype = np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+    return np.dtype(ml_dtypes.bfloat16 if kind == "bfloat16" else kind)
+
+
+def drawn(kind: Any, shape: Sequence[int], random: np.random.Generator) -> np.ndarray:
+    """Draws an array of a type that NumPy or ``ml_dtypes`` names."""
+    dtype = data_type(kind)
     if dtype.kind in "fV":
         return np.asarray(0.1 * random.standard_normal(shape)).astype(dtype)
     # Small enough for an index into most arrays.

@@ -105,7 +105,7 @@ def chosen():
 @pytest.fixture(scope="module")
 def spec(chosen, tmp_path_factory):
     path = tmp_path_factory.mktemp("spec") / "spec.mlir"
-    path.write_text(tuning_spec([(d, chosen[d.name]) for d in mixed_dispatches()]))
+    path.write_text(tuning_spec(mixed_dispatches(), chosen))
     return path
 
 
@@ -120,7 +120,7 @@ def test_a_spec_sets_every_tile(chosen, spec):
 def test_a_spec_for_some_dispatches_leaves_the_others(chosen, tmp_path):
     first, *others = mixed_dispatches()
     path = tmp_path / "spec.mlir"
-    path.write_text(tuning_spec([(first, chosen[first.name])]))
+    path.write_text(tuning_spec([first], chosen))
     found = applied(mixed(), str(path), STABLEHLO_FLAGS)
     assert missing({first.name: chosen[first.name]}, found) == []
     for dispatch in others:
@@ -149,7 +149,7 @@ def test_a_root_that_iree_rewrites_after_the_spec_is_missing(tmp_path):
     (only,) = find_dispatches(text, STABLEHLO_FLAGS)
     tile = only.space.draw(np.random.default_rng(0), 1)[0]
     path = tmp_path / "spec.mlir"
-    path.write_text(tuning_spec([(only, tile)]))
+    path.write_text(tuning_spec([only], {only.name: tile}))
     assert missing({only.name: tile}, applied(text, str(path), STABLEHLO_FLAGS)) == [only.name], (
         "a batch of one is added after the spec"
     )

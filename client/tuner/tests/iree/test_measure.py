@@ -8,7 +8,7 @@ pytest.importorskip("iree.compiler", reason="iree-base-compiler is not installed
 pytest.importorskip("iree.runtime", reason="iree-base-runtime is not installed")
 
 from programs import HASTE
-from small_programs import product
+from small_programs import dispatches, product, shape
 
 from hlorank_tune.iree.compiler import CONFIGURATIONS, CompileError, CompileProcess, compile_text
 from hlorank_tune.iree.dispatch import with_tile
@@ -48,6 +48,14 @@ def test_a_dispatch_computes_its_product(modules):
     np.testing.assert_allclose(
         c.reshape(24, 48), a.reshape(24, 32) @ b.reshape(32, 48), rtol=1e-5, atol=1e-6
     )
+
+
+def test_numbers_of_bfloat16_are_drawn_and_read_as_such():
+    (found,) = dispatches(lambda x: x * 2, shape(64, dtype="bfloat16"))
+    module = compile_text(harness(found, found.configured), begin=CONFIGURATIONS)
+    given, doubled = DispatchLoader(found.bindings).load(module).results()
+    assert given.dtype.name == "bfloat16" and given.any()
+    assert (doubled == given + given).all()
 
 
 def test_the_compiling_process_returns_modules_and_reasons(modules):

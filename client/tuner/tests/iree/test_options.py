@@ -155,12 +155,6 @@ def test_results_may_differ_by_the_tolerance_of_the_user(capsys, monkeypatch, to
     assert code == 0 and set(measured) == {tolerance}
 
 
-@pytest.mark.parametrize("wrong", ["0", "-1", "nan", "inf", "some"])
-def test_a_tolerance_is_a_number_above_0(capsys, wrong):
-    *_, err = run_command(capsys, "options", "model.py:program", f"--tolerance={wrong}")
-    assert f"'{wrong}' is not a number above 0" in err
-
-
 def test_a_search_begins_with_what_gained_for_other_programs(capsys, tmp_path):
     folder = tmp_path / "kept"
     folder.mkdir()

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -61,11 +62,25 @@ def milliseconds(rounds: np.ndarray) -> list[float]:
     return (rounds[:, 0] / MILLISECOND).tolist()
 
 
-def test_a_quiet_machine_measures_every_round_once(clock, loads):
-    timing = measure([clock.takes(1)], STRETCH)
+@pytest.mark.parametrize(
+    ("busy", "tries", "repeated", "loaded"),
+    [
+        ([], 3, 0, 0),
+        ([STRETCH.other_load] * 4, 3, 0, 0),
+        # Two passes, three tries, two rounds a stretch; then every round is kept.
+        ([1.0] * 100, 3, 12, 8),
+        ([1.0, 0.0, 0.0, 1.0], 0, 0, 4),
+    ],
+    ids=["quiet", "up to the limit", "always busy", "without tries"],
+)
+def test_a_pass_repeats_stretches_under_load_as_often_as_it_may(
+    clock, loads, busy, tries, repeated, loaded
+):
+    loads(busy)
+    timing = measure([clock.takes(1)], replace(STRETCH, tries=tries))
     assert milliseconds(timing.first) == milliseconds(timing.second) == [1, 1, 1, 1]
-    assert (timing.repeated, timing.loaded) == (0, 0)
-    assert clock.now == 8 * MILLISECOND
+    assert (timing.repeated, timing.loaded) == (repeated, loaded)
+    assert clock.now == (8 + repeated) * MILLISECOND
 
 
 def test_a_stretch_under_load_is_measured_again(clock, loads):
@@ -74,28 +89,6 @@ def test_a_stretch_under_load_is_measured_again(clock, loads):
     assert milliseconds(timing.first) == [1, 1, 1.2, 1.2], "what ran under load is gone"
     assert milliseconds(timing.second) == [1, 1, 1, 1]
     assert (timing.repeated, timing.loaded) == (2, 0)
-
-
-def test_load_up_to_the_limit_counts_as_quiet(clock, loads):
-    loads([STRETCH.other_load] * 4)
-    timing = measure([clock.takes(1)], STRETCH)
-    assert (timing.repeated, timing.loaded) == (0, 0)
-
-
-def test_after_its_tries_a_pass_keeps_what_it_measures_under_load(clock, loads):
-    loads([1.0] * 100)
-    timing = measure([clock.takes(1)], STRETCH)
-    assert len(timing.first) == len(timing.second) == 4
-    assert timing.repeated == 2 * 3 * 2, "two passes, three tries, two rounds a stretch"
-    assert timing.loaded == 8, "every round that was kept"
-
-
-def test_without_tries_nothing_is_measured_again(clock, loads):
-    loads([1.0, 0.0, 0.0, 1.0])
-    protocol = Protocol(warmups=0, rounds=4, seconds=0, stretch_seconds=2e-3, tries=0)
-    timing = measure([clock.takes(1)], protocol)
-    assert clock.now == 8 * MILLISECOND
-    assert (timing.repeated, timing.loaded) == (0, 4)
 
 
 def test_a_stretch_is_at_least_one_round_however_short_it_may_be(clock, loads):

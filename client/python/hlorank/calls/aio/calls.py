@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from types import TracebackType
 from typing import Self, TypeVar
 
 import grpc
@@ -119,9 +118,8 @@ class AsyncCalls(Connected):
     async def put_graph(self, graph: Graph, *, timeout: float | None = None) -> CachedGraph:
         """Sends a graph to the server's cache; returns its hash, sizes and configurable nodes."""
         _check_graph(graph)
-        request = messages.PutGraphRequest(graph=graph.whole()).SerializeToString()
-        deadline = self._deadline(timeout)
-        cached = cached_graph_of(await self._call(_PUT_GRAPH, request, deadline, _routed(graph)))
+        request = messages.PutGraphRequest(graph=graph.whole())
+        cached = cached_graph_of(await self._ask(_PUT_GRAPH, request, timeout, _routed(graph)))
         graph.learn(cached.hash)
         return cached
 
@@ -244,13 +242,9 @@ class AsyncCalls(Connected):
 
         def request(source: messages.Graph) -> bytes:
             head = wanted.message(source, selector, measured)
-            if isinstance(candidates, DescribedConfigs):
-                head.space.CopyFrom(candidates.space)
-                head.pending_configs.CopyFrom(candidates.pending_message)
-                return head.SerializeToString()
             # A list of 18,000 configurations is 0.7 MB: what the server knows is not sent again.
             head.batch_digest = candidates.digest
-            # The candidates have the field number that a ranking's have.
+            # Listed candidates have the field number that a ranking's have.
             sent = b"" if candidates.digest else candidates.serialized
             return head.SerializeToString() + sent
 
@@ -258,15 +252,12 @@ class AsyncCalls(Connected):
         try:
             answer = await self._ask_about(graph, _SUGGEST, request, deadline)
         except RefusedError as error:
-            if error.reason != _UNKNOWN_BATCH or isinstance(candidates, DescribedConfigs):
+            if error.reason != _UNKNOWN_BATCH or not candidates.digest:
                 raise
             candidates.digest = b""
             answer = await self._ask_about(graph, _SUGGEST, request, deadline)
-        if isinstance(candidates, DescribedConfigs):
-            suggestions = suggestions_of(answer, wanted, 0)
-        else:
-            candidates.digest = answer.batch_digest
-            suggestions = suggestions_of(answer, wanted, len(candidates))
+        candidates.digest = answer.batch_digest
+        suggestions = suggestions_of(answer, wanted, len(candidates))
         check_model(answer.model, graph.task)
         graph.learn(suggestions.graph_hash)
         return suggestions
@@ -359,9 +350,7 @@ class AsyncCalls(Connected):
         given_back = flag(give_back, "give_back")
         name = text(target, "target")
         request = renewal(lease, checked_hash(graph.hash), name, held, given_back)
-        deadline = self._deadline(timeout)
-        answer = await self._call(_RENEW, request.SerializeToString(), deadline)
-        return lease_states_of(answer, len(held))
+        return lease_states_of(await self._ask(_RENEW, request, timeout), len(held))
 
     async def decide(
         self,
@@ -472,10 +461,7 @@ class AsyncCalls(Connected):
             after_snapshot=whole_number(after_snapshot, "after_snapshot", most=U64),
             page_token=content(after, "after", "the bytes of next of the page before"),
         )
-        deadline = self._deadline(timeout)
-        return decisions_page_of(
-            await self._call(_DECISIONS, request.SerializeToString(), deadline)
-        )
+        return decisions_page_of(await self._ask(_DECISIONS, request, timeout))
 
     async def list_measurements(
         self,
@@ -504,8 +490,7 @@ class AsyncCalls(Connected):
             page_token=content(after, "after", "the bytes of next of the page before"),
             reported_before=checked_time(reported_before),
         )
-        deadline = self._deadline(timeout)
-        return page_of(await self._call(_LIST, request.SerializeToString(), deadline))
+        return page_of(await self._ask(_LIST, request, timeout))
 
     async def get_measured_graph(
         self, target: str, graph_hash: bytes, *, timeout: float | None = None
@@ -519,8 +504,7 @@ class AsyncCalls(Connected):
         request = messages.GetMeasuredGraphRequest(
             target=text(target, "target"), graph_hash=checked_hash(graph_hash)
         )
-        deadline = self._deadline(timeout)
-        answer = await self._call(_GET_GRAPH, request.SerializeToString(), deadline)
+        answer = await self._ask(_GET_GRAPH, request, timeout)
         # The store keeps measurements of graphs that were too large to keep.
         if not answer.HasField("graph"):
             return None
@@ -622,7 +606,7 @@ class AsyncCalls(Connected):
 
     async def list_models(self, *, timeout: float | None = None) -> list[Model]:
         """Returns every model version, sorted by name and version."""
-        answer = await self._call(_MODELS, b"", self._deadline(timeout))
+        answer = await self._ask(_MODELS, messages.ListModelsRequest(), timeout)
         return [model_of(model) for model in answer.models]
 
     async def get_model(
@@ -633,8 +617,7 @@ class AsyncCalls(Connected):
             name=text(name, "name", "the name of a model"),
             version=0 if version is None else whole_number(version, "version", 1),
         )
-        deadline = self._deadline(timeout)
-        answer = await self._call(_MODEL, request.SerializeToString(), deadline)
+        answer = await self._ask(_MODEL, request, timeout)
         if not answer.HasField("model"):
             raise AnswerError("the server's answer contains no model")
         return model_of(answer.model)
@@ -660,8 +643,7 @@ class AsyncCalls(Connected):
             second=model_reference(second).selector(),
             target=text(target, "target"),
         )
-        deadline = self._deadline(timeout)
-        return comparison_of(await self._call(_COMPARE, request.SerializeToString(), deadline))
+        return comparison_of(await self._ask(_COMPARE, request, timeout))
 
     async def close(self) -> None:
         """Closes the connection and cancels calls in flight."""
@@ -670,13 +652,18 @@ class AsyncCalls(Connected):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    async def _ask(
+        self,
+        method: Method[Response],
+        request: Message,
+        timeout: float | None,
+        metadata: Metadata = (),
+    ) -> Response:
+        content = request.SerializeToString()
+        return await self._call(method, content, self._deadline(timeout), metadata)
 
     async def _ask_about(
         self,
@@ -704,15 +691,12 @@ class AsyncCalls(Connected):
     async def _decide(
         self, request: messages.DecideRequest, key: DecisionKey, timeout: float | None
     ) -> DecideAnswer:
-        deadline = self._deadline(timeout)
-        answer = await self._call(_DECIDE, request.SerializeToString(), deadline)
-        return decide_answer_of(answer, key)
+        return decide_answer_of(await self._ask(_DECIDE, request, timeout), key)
 
     async def _delete(
         self, request: messages.DeleteMeasurementsRequest, timeout: float | None
     ) -> int:
-        deadline = self._deadline(timeout)
-        return (await self._call(_DELETE, request.SerializeToString(), deadline)).deleted
+        return (await self._ask(_DELETE, request, timeout)).deleted
 
     async def _started(
         self, graph: Graph, start: messages.RankConfigsStart, deadline: Deadline

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from math import inf
-from statistics import fmean
 
 import numpy as np
 
+from hlorank.answers.measurements import GraphMeasurements
 from hlorank.answers.ranking import Ranking
 from hlorank.calls.aio.calls import AsyncCalls
+from hlorank.calls.aio.experience import kept_of, mean_times
 from hlorank.checks.arguments import whole_number
 from hlorank.checks.errors import ArgumentError
 from hlorank.configurations.adapt import Adapt
@@ -82,24 +83,16 @@ async def _measured(
 ) -> tuple[list[Graph], list[dict[int, float]]]:
     """Returns the instances with features, and the mean seconds of each number in the space, which
     are infinite if it failed."""
-    times: dict[bytes, dict[int, list[float]]] = {}
-    after = b""
-    while True:
-        page = await client.list_measurements(target, after=after, timeout=timeout)
-        for kept in page.graphs:
-            known = times.setdefault(kept.graph_hash, {})
-            of = kept.configurations
-            if isinstance(of, ConfigFeatures) and of.columns == len(space.parameters):
-                for number, each in zip(space.numbers(of), kept.seconds.tolist(), strict=True):
-                    if number is not None:
-                        known.setdefault(number, []).extend([each] if each else [])
-        after = page.next
-        if not after:
-            break
+    kept: dict[bytes, list[GraphMeasurements]] = {}
+    for one in await kept_of(client, target, b"", inf, timeout):
+        of = one.configurations
+        if isinstance(of, ConfigFeatures) and of.columns == len(space.parameters):
+            kept.setdefault(one.graph_hash, []).append(one)
     graphs: list[Graph] = []
     means: list[dict[int, float]] = []
     own = space.graph.whole().feature_graph
-    for graph_hash, known in sorted(times.items()):
+    for graph_hash, lists in sorted(kept.items()):
+        known = mean_times(lists, space.numbers)
         if not any(known.values()):
             continue
         graph = await client.get_measured_graph(target, graph_hash, timeout=timeout)
@@ -108,7 +101,7 @@ async def _measured(
         its = graph.whole().feature_graph
         if (its.feature_set, its.config_columns) == (own.feature_set, own.config_columns):
             graphs.append(graph)
-            means.append({one: fmean(each) if each else inf for one, each in known.items()})
+            means.append({number: seconds or inf for number, seconds in known.items()})
     return graphs, means
 
 

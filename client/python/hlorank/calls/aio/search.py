@@ -3,17 +3,16 @@
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from hlorank.answers.adaptation import Adaptation
 from hlorank.answers.leases import GrantedLease, Lease, SearchState
-from hlorank.answers.models import ModelReference
 from hlorank.answers.ranking import Ranking
 from hlorank.answers.suggestions import Suggestions
 from hlorank.answers.tables import table
 from hlorank.calls.aio.calls import AsyncCalls
 from hlorank.calls.aio.experience import AsyncExperience
 from hlorank.calls.aio.family import family_policy
-from hlorank.calls.fallback import Fallback
 from hlorank.checks.arguments import flag, instance, number, several, whole_number, wrong
 from hlorank.checks.errors import AnswerError, ArgumentError, RefusedError, is_no_store
 from hlorank.configurations.adapt import Result
@@ -42,25 +41,18 @@ class AsyncSpaceSearch(Connected):
         space: Space,
         target: str,
         *,
-        other_targets: Sequence[str] = (),
-        all_other_targets: bool = False,
-        model: ModelReference | str | None = None,
-        seed: int = 0,
         lease: Lease | None = None,
-        fallback: Fallback | None = None,
+        **options: Any,
     ):
+        """``options`` are those of ``AsyncClient.search``."""
         self.space = instance(space, Space, "space", "a hlorank.Space")
         self._experience: AsyncExperience[int] = AsyncExperience(
             client,
             space.graph,
             space.configurations,
             target,
-            model,
-            seed,
-            other_targets=other_targets,
-            all_other_targets=all_other_targets,
             lease=lease,
-            fallback=fallback,
+            **options,
         )
         self._lease = lease
         self.state: SearchState = ""

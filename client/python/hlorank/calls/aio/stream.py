@@ -1,7 +1,6 @@
 """A stream of batches to a server, and of their scores back."""
 
 from collections import deque
-from types import TracebackType
 from typing import Self
 
 from hlorank.answers.checked import Asked, check_batch
@@ -118,12 +117,7 @@ class AsyncRankStream(Connected):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.cancel()
 
 

@@ -5,7 +5,7 @@ All adapters, the search of a space and the tuner rest on this class: it decides
 call, because the server does not keep it, what is reported, and what happens if the server is away.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from math import inf
@@ -322,47 +322,28 @@ class Experience(Connected, Generic[T]):
             numbers = list(dict.fromkeys([*first, *(suggested or ()), *numbers]))
         return numbers, predicted
 
-    def kept_measurements(self) -> list[GraphMeasurements] | None:
-        """Returns what the server keeps of this graph on this target.
+    def kept_measurements(self, *, of_all: bool = False) -> list[GraphMeasurements] | None:
+        """Returns what the server keeps of this graph on this target, or of all graphs.
 
         Raises:
             HlorankError: if a call fails, such as of a server that keeps nothing, and there is no
                 fallback.
         """
-        return self._ask(self._pages)
+        return self._ask(lambda: self._pages(of_all))
 
     def kept_times(
         self, names: Callable[[ConfigFeatures], Sequence[Name | None]]
     ) -> dict[Name, float | None]:
         """Returns the mean seconds of what the server keeps, by name, the fastest first; None of
         what failed. ``names`` returns that of each configuration; None to leave it out."""
-        times: dict[Name, list[float]] = {}
-        for kept in self.kept_measurements() or ():
-            if isinstance(kept.configurations, ConfigFeatures):
-                each = zip(names(kept.configurations), kept.seconds.tolist(), strict=True)
-                for name, seconds in each:
-                    if name is not None:
-                        times.setdefault(name, []).extend([seconds] if seconds > 0 else [])
-        means = {name: fmean(own) if own else None for name, own in times.items()}
-        return dict(sorted(means.items(), key=lambda pair: pair[1] or inf))
+        return mean_times(self.kept_measurements() or (), names)
 
-    def _pages(self) -> list[GraphMeasurements]:
-        timeout = self._timeout
-        graph_hash = self.graph.hash
+    def _pages(self, of_all: bool) -> list[GraphMeasurements]:
+        graph_hash = b"" if of_all else self.graph.hash
         # Measurements are listed by hash, which only the server computes.
         if graph_hash is None:
-            graph_hash = (self.client.put_graph(self.graph, timeout=timeout)).hash
-        found: list[GraphMeasurements] = []
-        after = b""
-        for _ in range(_PAGES):
-            page = self.client.list_measurements(
-                self.kept.target, graph_hash, after=after, timeout=timeout
-            )
-            found += page.graphs
-            after = page.next
-            if not after:
-                break
-        return found
+            graph_hash = (self.client.put_graph(self.graph, timeout=self._timeout)).hash
+        return kept_of(self.client, self.kept.target, graph_hash, _PAGES, self._timeout)
 
     def _ask(self, call: Callable[[], Answer]) -> Answer | None:
         """Makes a call. With a fallback, there is no answer while the server is away."""
@@ -379,3 +360,33 @@ class Experience(Connected, Generic[T]):
             self.kept.is_off = self.kept.is_off or is_no_store(error)
             self.is_lost = not is_no_store(error)
             return None
+
+
+def mean_times(
+    measured: Iterable[GraphMeasurements], names: Callable[[ConfigFeatures], Sequence[Name | None]]
+) -> dict[Name, float | None]:
+    """Returns mean seconds by name, the fastest first; None of what failed."""
+    times: dict[Name, list[float]] = {}
+    for kept in measured:
+        if isinstance(kept.configurations, ConfigFeatures):
+            each = zip(names(kept.configurations), kept.seconds.tolist(), strict=True)
+            for name, seconds in each:
+                if name is not None:
+                    times.setdefault(name, []).extend([seconds] if seconds > 0 else [])
+    means = {name: fmean(own) if own else None for name, own in times.items()}
+    return dict(sorted(means.items(), key=lambda pair: pair[1] or inf))
+
+
+def kept_of(
+    client: Calls, target: str, graph_hash: bytes, most: float, timeout: float | None
+) -> list[GraphMeasurements]:
+    """Returns the measurements of a graph, or of all, that a server keeps: ``most`` pages."""
+    found: list[GraphMeasurements] = []
+    after, pages = b"", 0
+    while pages < most:
+        page = client.list_measurements(target, graph_hash, after=after, timeout=timeout)
+        found += page.graphs
+        after, pages = page.next, pages + 1
+        if not after:
+            break
+    return found

@@ -4,14 +4,13 @@
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from hlorank.answers.adaptation import Adaptation
 from hlorank.answers.leases import GrantedLease, Lease, SearchState
-from hlorank.answers.models import ModelReference
 from hlorank.answers.ranking import Ranking
 from hlorank.answers.suggestions import Suggestions
 from hlorank.answers.tables import table
-from hlorank.calls.fallback import Fallback
 from hlorank.calls.sync.calls import Calls
 from hlorank.calls.sync.experience import Experience
 from hlorank.calls.sync.family import family_policy
@@ -43,25 +42,18 @@ class SpaceSearch(Connected):
         space: Space,
         target: str,
         *,
-        other_targets: Sequence[str] = (),
-        all_other_targets: bool = False,
-        model: ModelReference | str | None = None,
-        seed: int = 0,
         lease: Lease | None = None,
-        fallback: Fallback | None = None,
+        **options: Any,
     ):
+        """``options`` are those of ``AsyncClient.search``."""
         self.space = instance(space, Space, "space", "a hlorank.Space")
         self._experience: Experience[int] = Experience(
             client,
             space.graph,
             space.configurations,
             target,
-            model,
-            seed,
-            other_targets=other_targets,
-            all_other_targets=all_other_targets,
             lease=lease,
-            fallback=fallback,
+            **options,
         )
         self._lease = lease
         self.state: SearchState = ""

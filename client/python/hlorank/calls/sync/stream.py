@@ -2,7 +2,6 @@
 """A stream of batches to a server, and of their scores back."""
 
 from collections import deque
-from types import TracebackType
 from typing import Self
 
 from hlorank.answers.checked import Asked, check_batch
@@ -119,12 +118,7 @@ class RankStream(Connected):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.cancel()
 
 
