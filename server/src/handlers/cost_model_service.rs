@@ -1,4 +1,4 @@
-//! The methods of `hlorank.v1.CostModelService`. Each has a file of its own.
+//! The methods of `hlorank.v1.CostModelService`. The files beside this one do what they ask for.
 
 use hlorank_proto::{
     received::{self, cost_model_service_server::CostModelService},

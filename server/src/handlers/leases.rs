@@ -16,7 +16,7 @@ use super::{
 use crate::{
     errors::ServiceError,
     leases::{
-        GrantedLease, LEASE_ID_BYTES, LeaseBudget, LeaseWorker, MAX_LEASES, Renewed, SearchKey,
+        GrantedLease, LEASE_ID_BYTES, LeaseBudget, LeaseWorker, MAX_LEASES, Renewal, SearchKey,
         WantedLeases, millis,
     },
     store::{Outcome, Subject},
@@ -175,13 +175,13 @@ pub(super) fn lease_ids(field: &'static str, ids: &[Bytes]) -> Result<Vec<Vec<u8
     Ok(ids.iter().map(|id| id.to_vec()).collect())
 }
 
-impl From<Renewed> for LeaseState {
-    fn from(renewed: Renewed) -> Self {
+impl From<Renewal> for LeaseState {
+    fn from(renewed: Renewal) -> Self {
         match renewed {
-            Renewed::Held => Self::Held,
-            Renewed::Adopted => Self::Adopted,
-            Renewed::Ended => Self::Ended,
-            Renewed::Taken => Self::Taken,
+            Renewal::Held => Self::Held,
+            Renewal::Adopted => Self::Adopted,
+            Renewal::Ended => Self::Ended,
+            Renewal::Taken => Self::Taken,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The handlers of the gRPC services. Each method reads the request, does the work and writes the answer.
 //!
-//! `cost_model_service` has the methods of the service, and one file each has what a method does. A handler that scores makes three
+//! `cost_model_service` has the methods of the service, and a file for each subject has what they do. A handler that scores makes three
 //! calls: it opens a [query](crate::queries) with what `request` reads, scores a batch, and answers with what `answer` writes.
 //! Streams score several batches before they answer, and suggestions score what they choose from. What several methods read is
 //! checked in `request` alone, before any memory is taken for it; what only the graph or the model can tell is checked where

@@ -28,8 +28,7 @@ use crate::{
     telemetry::CallRecord,
 };
 
-/// `hlorank.v1.CostModelService`, by the parts that its calls go through. Each method has a file of its own, which reads the
-/// request, does the work and writes the answer. Clones share everything.
+/// `hlorank.v1.CostModelService`, by the parts that its calls go through. Clones share everything.
 #[derive(Clone)]
 pub(crate) struct CostModel {
     pub(crate) admission: Arc<Admission>,

@@ -26,8 +26,8 @@ use crate::{
     leases::SearchState,
     queries::Query,
     suggestions::{
-        CombinedPart, Decided, DrawnBatch, DrawnSpace, SpaceError, SuggestedConfig, Suggestions,
-        suggest_from, suggest_leased,
+        CombinedPart, DrawnBatch, DrawnSpace, EarlierChoice, SpaceError, SuggestedConfig,
+        Suggestions, suggest_from, suggest_leased,
     },
 };
 
@@ -115,7 +115,7 @@ impl CostModel {
             }
         };
         let Some(mut leases) = leases else {
-            let decided = Decided::default();
+            let decided = EarlierChoice::default();
             let mut chosen = suggest_from(&query, &batch, wanted, source, decided).await?;
             let configs = drawn.map(|drawn| drawn.named(&mut chosen.suggested));
             let answer = answer(&query, digest.as_ref(), Some(&chosen), started);

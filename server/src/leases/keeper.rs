@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::{
     LeaseError,
     search::{
-        BudgetLeft, GrantedLease, LeaseWorker, LeasedSearch, MAX_CLAIMS, MAX_LEASES, Renewed,
+        BudgetLeft, GrantedLease, LeaseWorker, LeasedSearch, MAX_CLAIMS, MAX_LEASES, Renewal,
         SearchView, millis, renewals,
     },
 };
@@ -188,12 +188,12 @@ impl Leases {
         key: &SearchKey,
         worker: &LeaseWorker,
         leases: &[(Vec<u8>, Digest)],
-    ) -> Result<Vec<Renewed>, LeaseError> {
+    ) -> Result<Vec<Renewal>, LeaseError> {
         let renewed = self.change_search(key, |search, now| {
             let renew = |(id, config): &(Vec<u8>, _)| search.renew(worker, id, *config, None, now);
             leases.iter().map(renew).collect()
         });
-        let mut renewed: Vec<Option<Renewed>> = renewed.await?;
+        let mut renewed: Vec<Option<Renewal>> = renewed.await?;
         if renewed.contains(&None) {
             // Those that this server does not know are adopted, unless they were measured.
             let measured = self.measured(key).await?;
@@ -206,7 +206,7 @@ impl Leases {
             });
             adopted.await?;
         }
-        let ended = |renewed: Option<_>| renewed.unwrap_or(Renewed::Ended);
+        let ended = |renewed: Option<_>| renewed.unwrap_or(Renewal::Ended);
         Ok(renewed.into_iter().map(ended).collect())
     }
 

@@ -23,6 +23,6 @@ pub(crate) use claim::{ClaimRequest, ClaimState};
 pub use error::LeaseError;
 pub(crate) use keeper::{Leases, SearchKey};
 pub(crate) use search::{
-    GrantedLease, LEASE_ID_BYTES, LeaseWorker, MAX_LEASES, Renewed, SearchView, millis,
+    GrantedLease, LEASE_ID_BYTES, LeaseWorker, MAX_LEASES, Renewal, SearchView, millis,
 };
 pub(crate) use turn::{LeaseBudget, LeasingTurn, Places, SOONEST_RETRY, SearchState, WantedLeases};

@@ -122,7 +122,7 @@ pub(crate) struct BudgetLeft<'a> {
 
 /// What became of a lease that was to be renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Renewed {
+pub(crate) enum Renewal {
     Held,
     Adopted,
     Ended,
@@ -304,27 +304,27 @@ impl LeasedSearch {
         config: Digest,
         is_measured: Option<bool>,
         now: u64,
-    ) -> Option<Renewed> {
+    ) -> Option<Renewal> {
         let expires = now + worker.ttl;
         if let Some(lease) = self.live.iter_mut().find(|lease| lease.id == id) {
             lease.expires = expires;
             lease.ttl = worker.ttl;
-            return Some(Renewed::Held);
+            return Some(Renewal::Held);
         }
         if self.ended.iter().any(|ended| ended.id == id) {
-            return Some(Renewed::Ended);
+            return Some(Renewal::Ended);
         }
         if is_measured? {
-            return Some(Renewed::Ended);
+            return Some(Renewal::Ended);
         }
         let is_taken = self.live.iter().any(|lease| lease.config == config.0);
         if is_taken || self.live.len() >= MAX_LEASES {
-            return Some(Renewed::Taken);
+            return Some(Renewal::Taken);
         }
         // The worker lives.
         self.lost.retain(|lost| lost.id != id);
         self.lease(worker, id.to_vec(), config, now);
-        Some(Renewed::Adopted)
+        Some(Renewal::Adopted)
     }
 
     fn lease(&mut self, worker: &LeaseWorker, id: Vec<u8>, config: Digest, now: u64) -> &LiveLease {
@@ -468,7 +468,7 @@ mod tests {
         search.pass(60_000);
         assert_eq!(grant(&mut search, "b", 1, 60_000), None);
         let renewed = search.renew(&worker("a"), &lease.id, lease.config, None, 62_000);
-        assert_eq!(renewed, Some(Renewed::Held));
+        assert_eq!(renewed, Some(Renewal::Held));
     }
 
     #[test]
@@ -527,6 +527,6 @@ mod tests {
         }
         assert_eq!(grant(&mut search, "a", 256, 0), None);
         let adopted = search.renew(&worker("b"), &[9; 16], config(300), Some(false), 0);
-        assert_eq!(adopted, Some(Renewed::Taken));
+        assert_eq!(adopted, Some(Renewal::Taken));
     }
 }

@@ -111,7 +111,7 @@ reasons! {
         NOTHING_TO_CONFIGURE,
         PARTIAL_UNSUPPORTED,
         PROGRAM_NOT_PREPARED,
-        // Becomes `CANCELLED` behind tonic: see `transport`.
+        // Becomes `CANCELLED` behind tonic: see `layers::explain`.
         REQUEST_BROKEN,
         REQUEST_MALFORMED,
         SOURCE_UNSUPPORTED,

@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use hlorank_graph::{Configurations, Digest, pace};
 
-use super::suggest::{Decided, Suggestions, suggest_from};
+use super::suggest::{EarlierChoice, Suggestions, suggest_from};
 use crate::{
     adaptation::SuggestionRequest,
     call::CallError,
@@ -54,7 +54,7 @@ pub(crate) async fn suggest_leased(
             return Ok(LeasedSuggestions::none(state));
         }
         let first = turn.own.len();
-        let decided = Decided {
+        let decided = EarlierChoice {
             first: turn.own.iter().map(|(config, _)| *config).collect(),
             left_out: turn.measured,
         };

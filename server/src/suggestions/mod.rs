@@ -10,4 +10,4 @@ mod suggest;
 pub(crate) use drawn::{DrawnBatch, DrawnSpace, SpaceError};
 pub(crate) use leased::suggest_leased;
 pub(crate) use space::CombinedPart;
-pub(crate) use suggest::{Decided, SuggestedConfig, Suggestions, suggest_from};
+pub(crate) use suggest::{EarlierChoice, SuggestedConfig, Suggestions, suggest_from};

@@ -31,7 +31,7 @@ pub(crate) struct Suggestions {
 
 /// What is decided of some configurations before others are chosen.
 #[derive(Clone, Default)]
-pub(crate) struct Decided {
+pub(crate) struct EarlierChoice {
     /// These are suggested, before all others.
     pub(super) first: Vec<usize>,
     /// These are not suggested.
@@ -44,7 +44,7 @@ pub(crate) async fn suggest_from(
     batch: &ReadBatch,
     mut wanted: SuggestionRequest,
     combined: Option<CombinedPart>,
-    decided: Decided,
+    decided: EarlierChoice,
 ) -> Result<Suggestions, CallError> {
     let asked = Instant::now();
     let class = batch.class;
@@ -86,7 +86,7 @@ async fn choose(
     found: SearchResult,
     measured: Arc<Vec<Point>>,
     wanted: SuggestionRequest,
-    decided: Decided,
+    decided: EarlierChoice,
 ) -> Result<(Vec<SuggestedConfig>, Arc<Configurations>), CallError> {
     let others = wanted.count + wanted.pending.len();
     let bytes = choosing_bytes(&evaluator.graph, measured.len(), others);
@@ -120,7 +120,7 @@ pub(super) struct Choice {
     pub(super) drawn: Range<usize>,
     /// The configurations that were measured or failed.
     pub(super) measured: Arc<Vec<Point>>,
-    pub(super) decided: Decided,
+    pub(super) decided: EarlierChoice,
     pub(super) predictor: Option<Predictor>,
     /// The unit of the model's scores.
     pub(super) unit: ScoreUnit,

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use hlorank_graph::Digest;
 
-use crate::leases::search::{BudgetLeft, LeaseWorker, LeasedSearch, Renewed};
+use crate::leases::search::{BudgetLeft, LeaseWorker, LeasedSearch, Renewal};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 enum Phase {
@@ -287,7 +287,7 @@ impl World {
                 let id = [lease; 16];
                 let mut renewed = search.clone();
                 let state = renewed.renew(&asking(number), &id, digest(config), Some(measured), 0);
-                if rules.adoption || state == Some(Renewed::Held) {
+                if rules.adoption || state == Some(Renewal::Held) {
                     *search = renewed;
                 }
             }));

@@ -40,7 +40,7 @@ pub(super) enum Addition {
 }
 
 /// What came of an addition.
-enum Added {
+enum AdditionResult {
     Report(Result<ReportOutcome, StoreError>),
     Decision(Result<Option<StoredDecision>, StoreError>),
 }
@@ -134,16 +134,18 @@ impl Writer {
         let added = added.unwrap_or_else(|error| {
             // A commit that fails has added nothing, so all of its additions fail.
             let failed = |addition: &Addition| match addition {
-                Addition::Report(..) => Added::Report(Err(error.clone())),
-                Addition::Decision(..) => Added::Decision(Err(error.clone())),
+                Addition::Report(..) => AdditionResult::Report(Err(error.clone())),
+                Addition::Decision(..) => AdditionResult::Decision(Err(error.clone())),
             };
             group.iter().map(failed).collect()
         });
         for (addition, added) in group.into_iter().zip(added) {
             // The caller may have gone.
             match (addition, added) {
-                (Addition::Report(_, answer), Added::Report(added)) => drop(answer.send(added)),
-                (Addition::Decision(_, answer), Added::Decision(added)) => {
+                (Addition::Report(_, answer), AdditionResult::Report(added)) => {
+                    drop(answer.send(added))
+                }
+                (Addition::Decision(_, answer), AdditionResult::Decision(added)) => {
                     drop(answer.send(added));
                 }
                 _ => unreachable!("an addition has the result of its kind"),
@@ -194,13 +196,21 @@ impl Writer {
 }
 
 /// Adds each as a whole or not at all, in one commit.
-fn add(database: &Database, additions: &[Addition], limit: u64) -> Result<Vec<Added>, redb::Error> {
+fn add(
+    database: &Database,
+    additions: &[Addition],
+    limit: u64,
+) -> Result<Vec<AdditionResult>, redb::Error> {
     let write = database.begin_write()?;
     let mut tables = Tables::open(&write)?;
     let added = additions.iter().map(|addition| {
         Ok(match addition {
-            Addition::Report(report, _) => Added::Report(add_to(&mut tables, report, limit)?),
-            Addition::Decision(proposal, _) => Added::Decision(tables.decide(proposal, limit)?),
+            Addition::Report(report, _) => {
+                AdditionResult::Report(add_to(&mut tables, report, limit)?)
+            }
+            Addition::Decision(proposal, _) => {
+                AdditionResult::Decision(tables.decide(proposal, limit)?)
+            }
         })
     });
     let added = added.collect::<Result<_, redb::Error>>()?;

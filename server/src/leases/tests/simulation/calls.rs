@@ -16,7 +16,7 @@ use crate::{
     adaptation::SuggestionRequest,
     leases::{
         ClaimRequest, ClaimState, GrantedLease, LeaseBudget, LeaseError, LeaseWorker, Leases,
-        LeasingTurn, Places, Renewed, SearchKey, SearchState, WantedLeases,
+        LeasingTurn, Places, Renewal, SearchKey, SearchState, WantedLeases,
     },
     store::{
         DecisionFilter, DecisionLookup, DecisionProposal, DecisionSubject, Measurement,
@@ -80,7 +80,7 @@ pub(super) enum Done {
     Suggested(Vec<(u8, Vec<u8>)>, Vec<(u8, Vec<u8>)>, SearchState),
     /// The snapshot, the state, and the decision if there is one.
     Claimed(u64, ClaimState, Option<StoredDecision>),
-    Renewed(Renewed),
+    Renewed(Renewal),
     GivenBack,
     Reported,
     /// The decision that answers; `None` if another generation is the latest.

@@ -7,7 +7,7 @@ use prost::Message as _;
 
 use super::calls::{Asking, Done, Kept, LeasedThing, Plan, Thing, decision_subject, value};
 use crate::{
-    leases::{ClaimState, Renewed, SearchState},
+    leases::{ClaimState, Renewal, SearchState},
     store::StoredDecision,
 };
 
@@ -296,10 +296,10 @@ impl Expectations {
     }
 
     /// A worker renewed its lease of a configuration.
-    fn renewed(&mut self, config: u8, id: &[u8], renewed: Renewed, hold: &Hold, began: usize) {
+    fn renewed(&mut self, config: u8, id: &[u8], renewed: Renewal, hold: &Hold, began: usize) {
         let thing = Thing::Config(config);
         match renewed {
-            Renewed::Held | Renewed::Adopted => {
+            Renewal::Held | Renewal::Adopted => {
                 let reported = self.acknowledged.get(&(config, id.to_vec()));
                 let was_reported = reported.is_some_and(|reported| *reported < began);
                 assert!(!was_reported, "L4: {hold:?} did not end with its report");
@@ -307,8 +307,8 @@ impl Expectations {
                     self.lease(thing, hold, began, true);
                 }
             }
-            Renewed::Taken => assert!(!self.is_held_by(thing, hold), "L1: {hold:?} lost"),
-            Renewed::Ended => {
+            Renewal::Taken => assert!(!self.is_held_by(thing, hold), "L1: {hold:?} lost"),
+            Renewal::Ended => {
                 let is_given_back = self.given_back.contains(id);
                 let may_end = is_given_back || self.may_be_measured(config);
                 assert!(may_end, "L7: {hold:?} ended for nothing");

@@ -39,7 +39,7 @@ use self::{
     expectations::{Expectations, Hold},
 };
 use crate::{
-    leases::{Leases, Renewed, SearchState, claim::ClaimState, search::renewals},
+    leases::{Leases, Renewal, SearchState, claim::ClaimState, search::renewals},
     metrics::Metrics,
     store::{MeasurementStore, polled},
 };
@@ -468,7 +468,7 @@ impl Simulation {
                 worker.task = Some(tunes(&mut self.random, thing));
             }
             (Done::Claimed(_, _, Some(_)), Asking::Claim(key)) => worker.decided[key] = true,
-            (Done::Renewed(Renewed::Held | Renewed::Adopted), _)
+            (Done::Renewed(Renewal::Held | Renewal::Adopted), _)
             | (Done::Claimed(_, ClaimState::Granted, None), Asking::Renew(_)) => {
                 if let Some(task) = &mut worker.task {
                     task.renew_at = self.time + TTL / 3;
