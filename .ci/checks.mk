@@ -132,11 +132,12 @@ fuzz-replay:
 cargo-fuzz: $(CARGO_FUZZ)
 	$(CARGO_FUZZ) $(firstword $(ARGS)) $(FUZZ_OPTIONS) $(wordlist 2,$(words $(ARGS)),$(ARGS))
 
-# Mutants that survive or hang are a result (2 and 3). A shard (ARGS='--shard 3/40') has mutants of every folder; ARGS='--in-diff FILE'
-# tests those of a change, and ARGS='--re NAME' those of a survivor.
+# Mutants that survive or hang are a result (2 and 3). ARGS='--package hlorank-graph --shard 3/120' has mutants of all its folders,
+# ARGS='--in-diff FILE' those of a change, ARGS='--re NAME' those of a survivor.
 mutants: $(CARGO_MUTANTS)
-	CARGO_TARGET_DIR=$(abspath target/mutants/build) $(CARGO_MUTANTS) mutants --no-shuffle --sharding round-robin \
-		--output target/mutants $(ARGS) || [ $$? = 2 ] || [ $$? = 3 ]
+	@mkdir -p target/mutants
+	$(CARGO_MUTANTS) mutants $(if $(findstring --shard,$(ARGS)),--sharding round-robin) --output target/mutants $(ARGS) || \
+		[ $$? = 2 ] || [ $$? = 3 ]
 	python3 tests/mutants.py target/mutants/mutants.out/outcomes.json $(ARGS)
 
 # With the programs of the tests, which are built already.

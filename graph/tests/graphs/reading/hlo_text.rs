@@ -201,6 +201,7 @@ fn a_shape_that_the_text_leaves_out_is_the_one_that_it_may_name() {
         let text = format!(
             "HloModule m\n\nENTRY e {{\n  u = f32[?,4] parameter(0)\n  x = f32[3,2,3] parameter(1)\n  \
                             y = f32[3,5] parameter(2)\n  t = (f32[3,5], f32[3]) parameter(3)\n  \
+                            c = c128[3] parameter(4)\n  \
                             ROOT r = {instruction}\n}}\n"
         );
         HloModule::read_text(&text, &Limits::default())
@@ -210,6 +211,8 @@ fn a_shape_that_the_text_leaves_out_is_the_one_that_it_may_name() {
     for (shape, instruction) in [
         ("f32[?,4]", "concatenate(u, u), dimensions={0}"),
         ("f32[6,5]", "concatenate(y, y), dimensions={0}"),
+        ("f64[3]", "abs(c)"),
+        ("c128[3]", "complex(f64[3] real(c), f64[3] imag(c))"),
         // The last one counts of an attribute that is given twice.
         (
             "f32[2,3,5]",
