@@ -17,7 +17,8 @@ RESULTS = Path(__file__).parent / "results/mutants.txt"
 HEADING = """\
 Mutants: small changes, such as `<` for `<=`, of code without files and networks. For each that
 compiles, a test of the same package should fail or not end. Shards of a package are added one by
-one, by `make mutants ARGS='--package hlorank-graph --shard 3/120'`.
+one, by `make mutants ARGS='--package hlorank-graph --shard 3/120'`. A survivor that a new test
+catches counts as caught, so only the next shard says how many of the rest are.
 """
 OUTCOMES = {
     "CaughtMutant": "caught",
@@ -76,6 +77,7 @@ class Results:
     def text(self) -> str:
         """The file."""
         rows = [*sorted(self.folders.items()), ("all", sum(self.folders.values(), Counter()))]
+        survivors = [f"{name} -- {reason}".rstrip() for name, reason in sorted(self.survivors)]
         return "\n".join(
             [
                 HEADING,
@@ -84,7 +86,7 @@ class Results:
                 "|---|" + "---:|" * (len(OUTCOMES) + 2),
                 *(row(*cells) for cells in rows),
                 "\nSurvivors, and why no test catches them:\n",
-                *(f"{name} -- {reason}".rstrip() for name, reason in sorted(self.survivors)),
+                *(survivors or ["none"]),
                 "",
             ]
         )
