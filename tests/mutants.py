@@ -13,7 +13,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-RESULTS = Path(__file__).parent / "results/mutants.txt"
+RESULTS = Path(__file__).resolve().parent / "results/mutants.txt"
 HEADING = """\
 Mutants: small changes, such as `<` for `<=`, of code without files and networks. For each that
 compiles, a test of the same package should fail or not end. Shards of a package are added one by
