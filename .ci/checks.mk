@@ -3,6 +3,9 @@
 TOOLS := target/tools
 CARGO_FUZZ := $(TOOLS)/bin/cargo-fuzz
 CARGO_FUZZ_VERSION := 0.13.2
+# Changes the code in small ways, and runs tests for each.
+CARGO_MUTANTS := $(TOOLS)/bin/cargo-mutants
+CARGO_MUTANTS_VERSION := 27.1.0
 # Draws flame graphs.
 INFERNO := $(TOOLS)/bin/inferno-flamegraph
 INFERNO_VERSION := 0.12.8
@@ -42,7 +45,7 @@ PYTHON_CODE := $(wildcard $(TRAINING)/pyproject.toml client/python/pyproject.tom
 PYTHON_FOLDERS := $(patsubst %/pyproject.toml,%,$(PYTHON_CODE))
 
 .PHONY: fetch setup-prometheus setup-proxies programs test-rust test-doc test-python test-iree test-tuners test-wheel test-image test-train \
-	lint-rust lint-deny lint-proto lint-python fuzz-replay cargo-fuzz
+	lint-rust lint-deny lint-proto lint-python fuzz-replay cargo-fuzz mutants
 
 # Some tests use the programs of the last two recipes, and are skipped with a message if they cannot be fetched.
 fetch: setup $(PYTHON_READY) $(IREE_READY) $(TUNERS_READY) $(WHEEL_READY)
@@ -129,6 +132,14 @@ fuzz-replay:
 cargo-fuzz: $(CARGO_FUZZ)
 	$(CARGO_FUZZ) $(firstword $(ARGS)) $(FUZZ_OPTIONS) $(wordlist 2,$(words $(ARGS)),$(ARGS))
 
+# Mutants that survive or hang are a result (2 and 3). ARGS='--package hlorank-graph --shard 3/120' has mutants of all its folders,
+# ARGS='--in-diff FILE' those of a change, ARGS='--re NAME' those of a survivor.
+mutants: $(CARGO_MUTANTS)
+	@mkdir -p target/mutants
+	$(CARGO_MUTANTS) mutants $(if $(findstring --shard,$(ARGS)),--sharding round-robin) --output target/mutants $(ARGS) || \
+		[ $$? = 2 ] || [ $$? = 3 ]
+	python3 tests/mutants.py target/mutants/mutants.out/outcomes.json $(ARGS)
+
 # With the programs of the tests, which are built already.
 test-wheel: programs $(WHEEL_READY) $(PYTHON_READY)
 	@rm -f target/wheel/*.whl
@@ -154,6 +165,10 @@ INSTALL_TOOL = CARGO_PROFILE_DEV_DEBUG=0 cargo install --locked --debug --quiet 
 
 $(CARGO_FUZZ):
 	$(INSTALL_TOOL) cargo-fuzz --version $(CARGO_FUZZ_VERSION)
+	rm -rf $(TOOLS)/build
+
+$(CARGO_MUTANTS):
+	$(INSTALL_TOOL) cargo-mutants --version $(CARGO_MUTANTS_VERSION)
 	rm -rf $(TOOLS)/build
 
 $(INFERNO):

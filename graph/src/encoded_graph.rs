@@ -83,6 +83,25 @@ mod tests {
     }
 
     #[test]
+    fn operands_are_counted_as_edges() {
+        let decode = |operands| {
+            let features = GraphFeatures {
+                operands: vec![1; operands],
+                ..GraphFeatures::default()
+            };
+            let source = Some(Source::Features(features));
+            let graph = Graph {
+                source,
+                ..Graph::default()
+            };
+            decode_graph(graph.encode_to_vec().into(), &LIMITS)
+        };
+        let most = OperandLists::max_numbers(&LIMITS);
+        assert!(decode(most).is_ok());
+        assert!(decode(most + 1).unwrap_err().to_string().contains("edges"));
+    }
+
+    #[test]
     fn edges_of_a_feature_graph_are_counted_too() {
         let decode = |edges| {
             let source = Source::FeatureGraph(FeatureGraph {

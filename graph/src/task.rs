@@ -152,7 +152,9 @@ mod tests {
     fn every_task_has_a_name_and_a_number_of_its_own() {
         for task in Task::ALL {
             assert_eq!(Task::from_name(&task.to_string()), Some(task));
-            assert_eq!(Task::from_wire(task.into()), Some(task));
+            let wire = v1::Task::from(task);
+            assert_eq!(Task::from_wire(wire), Some(task));
+            assert_eq!(i32::from(task.kind().number()), i32::from(wire));
         }
         assert_eq!(Task::from_name("schedule"), None);
         assert_eq!(Task::from_wire(v1::Task::Unspecified), None);

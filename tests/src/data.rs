@@ -12,9 +12,6 @@ pub const HLO_FIXTURES: &str = "hlo";
 /// Extension of serialized HLO modules.
 const MODULE_ENDING: &str = ".hlo_module.pb";
 
-/// Extension of HLO text.
-const TEXT_ENDING: &str = ".hlo.txt";
-
 /// Returns the path of a file or folder of the repository.
 pub fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
@@ -56,25 +53,13 @@ pub fn skipped(needed: &str) {
 ///
 /// # Panics
 /// If the folder cannot be read.
-pub fn modules(folder: &Path) -> Vec<String> {
-    names(folder, MODULE_ENDING)
-}
-
-/// Returns the names of the HLO texts in a folder without extensions, ascending.
-///
-/// # Panics
-/// If the folder cannot be read.
-pub fn texts(folder: &Path) -> Vec<String> {
-    names(folder, TEXT_ENDING)
-}
-
 #[expect(clippy::panic, reason = "fixtures are part of the repository")]
-fn names(folder: &Path, ending: &str) -> Vec<String> {
+pub fn modules(folder: &Path) -> Vec<String> {
     let entries =
         fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut names: Vec<String> = names
-        .filter_map(|name| Some(name.strip_suffix(ending)?.to_owned()))
+        .filter_map(|name| Some(name.strip_suffix(MODULE_ENDING)?.to_owned()))
         .collect();
     names.sort();
     names

@@ -34,7 +34,7 @@ mod synthetic;
 
 pub use answering::{AnsweringServer, Answers, valid_ranking};
 pub use artifacts::{Artifacts, golden_cases};
-pub use data::{HLO_FIXTURES, fixture, modules, onnxruntime, repository, shared, skipped, texts};
+pub use data::{HLO_FIXTURES, fixture, modules, onnxruntime, repository, shared, skipped};
 pub use every_form::forms;
 pub use feature_set::{FeatureSetModel, Loops, ParameterSpace};
 pub use figure::{Figure, Target, call_times, times};

@@ -253,6 +253,23 @@ mod tests {
     }
 
     #[test]
+    fn unused_places_say_what_sequences_are_padded_with() {
+        let pad = |places: [f32; 6]| {
+            let mut features = [0.0; 2 * FEATURES];
+            features[FEATURES + SEQUENCES[0].0..][..6].copy_from_slice(&places);
+            Pad::of_features(&features)
+        };
+        assert_eq!(pad([3.0, 0.0, -1.0, -1.0, -1.0, -1.0]), Pad::MinusOne);
+        for places in [
+            [3.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+            [3.0, -1.0, 3.0, -1.0, -1.0, -1.0],
+            [3.0, -1.0, -2.0, -1.0, -1.0, -1.0],
+        ] {
+            assert_eq!(pad(places), Pad::Zero, "{places:?}");
+        }
+    }
+
+    #[test]
     fn sequences_are_columns_of_the_feature_set() {
         let mut next = 0;
         let columns = FeatureSet::TPUGRAPHS

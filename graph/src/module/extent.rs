@@ -179,4 +179,23 @@ mod tests {
         instruction.extend([36 << 3 & 0x7f | 2 | 0x80, 2, 3, 1, 0x80, 1]);
         assert_eq!(references(&instruction), 3);
     }
+
+    #[test]
+    fn empty_messages_unfold_too() {
+        const WINDOW: u8 = 15 << 3 | 2;
+        assert_eq!(nested_bytes(&[WINDOW, 0, WINDOW, 0]), 2);
+        assert_eq!(nested_bytes(&[WINDOW, 2, 0x0a, 0]), 3);
+    }
+
+    #[test]
+    fn a_module_exceeds_its_extent_if_more_nodes_are_allowed() {
+        let limits = Limits {
+            nodes: 3,
+            ..Limits::default()
+        };
+        let error = GraphError::too_many_nodes(&limits);
+        assert!(ModuleExtent::of_nodes(2).is_exceeded(&error, &limits));
+        assert!(!ModuleExtent::of_nodes(3).is_exceeded(&error, &limits));
+        assert!(!ModuleExtent::of_nodes(2).is_exceeded(&GraphError::Empty, &limits));
+    }
 }

@@ -1,5 +1,5 @@
 use std::{
-    io::{self, Write as _},
+    io::{self, BufWriter, Write as _},
     path::Path,
 };
 
@@ -215,9 +215,11 @@ impl<'a> FeatureFile<'a> {
                 .start_file(file_name_from_array_name(name), options)?;
             let shape: Vec<u64> = shape.iter().map(|&size| size as u64).collect();
             let options = WriteOptions::new().default_dtype().shape(&shape);
-            let mut array = options.writer(&mut self.writer).begin_nd()?;
+            let mut writer = BufWriter::new(&mut self.writer);
+            let mut array = options.writer(&mut writer).begin_nd()?;
             array.extend(values)?;
-            array.finish()
+            array.finish()?;
+            writer.flush()
         };
         write().map_err(|source| io_error(self.path, source))
     }

@@ -218,3 +218,16 @@ fn is_tuning(bytes: &[u8]) -> bool {
             _ => false,
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_module_is_looked_for_in_a_message_and_not_in_its_name() {
+        let broken = b"\x0a\x04name\x1a\x7f";
+        assert_eq!(inner_module(broken), broken);
+        let wrapped = b"\x0a\x06\x0a\x04name";
+        assert_eq!(inner_module(wrapped), b"\x0a\x04name");
+    }
+}

@@ -127,6 +127,31 @@ fn without_operands_loops_are_guessed_by_equal_sizes() {
 }
 
 #[test]
+fn a_convolution_in_groups_reduces_the_channels_of_a_group() {
+    let reduced = |channels: usize, groups: usize| {
+        let text = format!(
+            "HloModule kernel\nENTRY main {{\n  x = f32[1,9,9,{}] parameter(0)\n  k = f32[3,3,{channels},8] parameter(1)\n  \
+             ROOT c = f32[1,7,7,8] convolution(x, k), window={{size=3x3}}, dim_labels=b01f_01io->b01f, \
+             feature_group_count={groups}\n}}\n",
+            channels * groups
+        );
+        let module = HloModule::read_text(&text, &Limits::default()).unwrap();
+        let graph = module.into_graph(Task::Tile, Vec::new()).unwrap();
+        let columns = names()
+            .into_iter()
+            .zip(columns(&graph.loops().unwrap(), &TILE));
+        let extents = columns
+            .filter(|(name, _)| name.starts_with("reduction_loop") && name.ends_with(".extent"));
+        extents.map(|(_, extent)| extent).collect::<Vec<_>>()
+    };
+    // Logarithms, of the minor loop first; a loop that there is not has -9.
+    let [two, three] = [2_f32, 3.].map(f32::log2);
+    assert_eq!(reduced(4, 1), [2.0 * two, three, three]);
+    assert_eq!(reduced(2, 4), [two, three, three]);
+    assert_eq!(reduced(1, 8), [three, three, -9.0]);
+}
+
+#[test]
 fn operands_that_do_not_fit_the_graph_are_refused() {
     let sound = kernel().operands().unwrap().numbers().to_vec();
     assert_eq!(sound, [0, 3, 2, 0, 0, 0, 0, 2, 0, 1, 6, 1, 0, 1, 0, 0, 0]);

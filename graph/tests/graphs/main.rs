@@ -7,4 +7,8 @@ mod configurations;
 pub mod forms;
 mod fusion;
 mod loops;
+#[allow(dead_code, reason = "whole-system tests use the rest")]
+#[path = "../../../tests/src/module.rs"]
+pub mod module;
+mod reading;
 mod recognized;

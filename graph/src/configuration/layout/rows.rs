@@ -323,7 +323,7 @@ fn place(strides: &[usize], indices: &[u16]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LayoutBatchBuilder, Limits};
+    use crate::{Digest, Element, LayoutBatchBuilder, Limits};
 
     /// A batch of `configs` configurations of two slots, whose tables have this many entries.
     fn batch(configs: usize, entries: usize) -> LayoutBatch {
@@ -358,5 +358,31 @@ mod tests {
         assert_eq!(met.row(&[]), None);
         met.add(&[], 7);
         assert_eq!(met.row(&[]), Some(7));
+    }
+
+    #[test]
+    fn nodes_without_a_choice_and_padding_have_minus_two() {
+        let mut entries = SliceSet::new(1, 1);
+        entries.insert(&[LayoutEntry::from_numbers([1, 0, 0], String::new).unwrap()]);
+        let segment = Segment {
+            digest: Digest([0; 32]),
+            opcodes: vec![0; 2],
+            features: Vec::new(),
+            sequence_lengths: None,
+            edges: Vec::new(),
+            configurable: vec![1],
+        };
+        let (row, mut values) = (
+            Row {
+                segment: 0,
+                local: 0,
+            },
+            ConfigValues::new(Element::Int64),
+        );
+        LocalLayouts(vec![entries]).write(row, &segment, 3, &mut values);
+        let mut chosen = [-1; LAYOUT_VALUES];
+        chosen[0] = 0;
+        let none = [-2; LAYOUT_VALUES];
+        assert_eq!(values.int64(), Some(&mut [none, chosen, none].concat()));
     }
 }

@@ -3,6 +3,5 @@
 mod bad_modules;
 mod bad_texts;
 mod hlo_text;
-mod impossible_modules;
 mod reference_features;
 mod tpugraphs_files;

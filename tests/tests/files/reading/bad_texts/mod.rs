@@ -2,7 +2,6 @@
 
 mod limits;
 mod mutated;
-mod syntax;
 
 use hlorank_tests::prelude::*;
 
