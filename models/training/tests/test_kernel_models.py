@@ -17,7 +17,7 @@ from hlorank_training.data.kernels import (  # noqa: E402
     family_folds,
 )
 from hlorank_training.fusion_runs import fusion_quality  # noqa: E402
-from hlorank_training.models.checkpoint import load_kernel_model, save_checkpoint  # noqa: E402
+from hlorank_training.models.checkpoint import load_checkpoint, save_checkpoint  # noqa: E402
 from hlorank_training.models.kernel_batch import batches, make_batch  # noqa: E402
 from hlorank_training.models.kernel_time import (  # noqa: E402
     KernelTimeModel,
@@ -30,6 +30,7 @@ from hlorank_training.models.train_kernels import (  # noqa: E402
     kernel_weights,
     train_kernels,
 )
+from hlorank_training.registry import REGISTRY  # noqa: E402
 from hlorank_training.shipping import kernel_artifact  # noqa: E402
 
 FLOAT = 13
@@ -251,7 +252,7 @@ def test_exported_bits_do_not_depend_on_the_number_of_kernels(data, trained, tmp
 
 def test_weights_are_read_as_they_were_written(data, trained, tmp_path):
     save_checkpoint(tmp_path / "checkpoint.pt", trained)
-    again = load_kernel_model(tmp_path / "checkpoint.pt")
+    again = load_checkpoint(tmp_path / "checkpoint.pt", REGISTRY)
     assert again.settings == trained.settings
     assert np.array_equal(again.nanoseconds(data.kernels), trained.nanoseconds(data.kernels))
 
