@@ -9,6 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
+from examples import node_features  # noqa: E402
 from hlorank_training.data.batch import bucket_of  # noqa: E402
 from hlorank_training.data.kernels import (  # noqa: E402
     FusedProgram,
@@ -33,24 +34,17 @@ from hlorank_training.models.train_kernels import (  # noqa: E402
 from hlorank_training.registry import REGISTRY  # noqa: E402
 from hlorank_training.shipping import kernel_artifact  # noqa: E402
 
-FLOAT = 13
-"""Column of the element type f32."""
-
 
 def node(opcode, shape, operands=(), dimensions=()):
-    features = np.zeros(140, np.float32)
-    features[FLOAT], features[28], features[44] = 1, np.prod(shape), 1
-    features[21 : 21 + len(shape)] = shape
-    features[31 : 31 + len(dimensions)] = dimensions
-    return opcode, features, operands
+    return opcode, shape, operands, dimensions
 
 
 def kernel(*nodes, nanoseconds=1e4) -> MeasuredKernel:
     """A kernel of nodes, of which the last one is the root."""
-    features = np.stack([features for _, features, _ in nodes])
-    features[-1, 0] = 1
-    edges = [(user, operand) for user, (_, _, operands) in enumerate(nodes) for operand in operands]
-    opcodes = np.array([OPCODE_IDS[opcode] for opcode, _, _ in nodes])
+    opcodes, shapes, operands, dimensions = zip(*nodes, strict=True)
+    features = node_features(shapes, dimensions=dimensions)
+    edges = [(user, operand) for user, those in enumerate(operands) for operand in those]
+    opcodes = np.array([OPCODE_IDS[opcode] for opcode in opcodes])
     edges = np.array(edges, np.int64).reshape(-1, 2)
     return MeasuredKernel("0", opcodes, features, edges, nanoseconds, frozenset("a"))
 
