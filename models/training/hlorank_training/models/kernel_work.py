@@ -110,8 +110,8 @@ class KernelWork(nn.Module):
         is_free = self.free[opcode]
         found = access(opcode, features, edges)
         # How often a producer is computed per evaluation of a consumer with another index: [S,N,N].
-        reads = _reads(opcode, elements, window)
-        hops = edges * (1 - self.elementwise[opcode]).unsqueeze(-1) * reads
+        hops = edges * (1 - self.elementwise[opcode]).unsqueeze(-1)
+        hops = hops * _reads(opcode, elements, window)
         evaluations, walked = self._evaluations(opcode, edges, hops, root * elements, found)
         evaluations = evaluations * mask
         walks = walk(found, root, walked, evaluations)
