@@ -42,11 +42,14 @@ def _parser() -> argparse.ArgumentParser:
     collect.add_argument("--minutes", type=float, default=240.0, help="maximum (default: 240)")
 
     kinds = _kinds(parsers, "train", "trains a model and measures its quality")
-    for task in ("layout", "tile"):
-        train = _add_data(_add(kinds, task, commands.train, f"a model of {task}s"))
+    for task in ("layout", "tile", "fusion"):
+        command = commands.train_fusion if task == "fusion" else commands.train
+        train = _add_data(_add(kinds, task, command, f"a model of {task}s"))
         train.add_argument("--out", type=Path, required=True, help="folder for the checkpoint")
-        train.add_argument("--minutes", type=float, help="maximum (default: the preset's)")
         train.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
+        if task == "fusion":
+            continue
+        train.add_argument("--minutes", type=float, help="maximum (default: the preset's)")
         train.add_argument(
             "--architecture",
             default=ARCHITECTURE,
@@ -65,9 +68,6 @@ def _parser() -> argparse.ArgumentParser:
             help="value of the empty places of lists of features: 0 for TpuGraphs' npz files of "
             "layouts (default: the architecture's, -1 for TGraph and 0 for others)",
         )
-    fusion = _add_data(_add(kinds, "fusion", commands.train_fusion, "a model of fusions"))
-    fusion.add_argument("--out", type=Path, required=True, help="folder for the checkpoint")
-    fusion.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
     columns = _add(kinds, "feature-set", commands.train_feature_set, "writes the artifact, too")
     columns.add_argument("--data", type=Path, required=True, help="folder of the measured graphs")
     columns.add_argument("--epochs", type=int, default=60, help="(default: %(default)s)")
@@ -91,8 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     held_out.add_argument("task", choices=("layout", "tile"))
     _add_data(held_out)
     for task in ("layout", "tile", "fusion"):
-        command = commands.export_fusion if task == "fusion" else commands.export
-        one = _add_data(_add(export, task, command, f"a model of {task}s"))
+        one = _add_data(_add(export, task, commands.export, f"a model of {task}s"))
         one.add_argument("--run", type=Path, required=True, help="folder of the checkpoint")
         one.add_argument("--version", type=int, required=True, help="version of the artifact")
         _add_artifact(one)

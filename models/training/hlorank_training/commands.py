@@ -54,9 +54,9 @@ def train(arguments: argparse.Namespace) -> None:
 
 def train_fusion(arguments: argparse.Namespace) -> None:
     """Trains a model of the run times of kernels, and measures it on held-out families."""
-    from hlorank_training.fusion_runs import train_fusion_run
+    from hlorank_training.fusion_runs import train_run
 
-    _print_figures(train_fusion_run(_tuning_files(arguments), arguments.seed, arguments.out))
+    _print_figures(train_run(_tuning_files(arguments), arguments.seed, arguments.out))
 
 
 def train_feature_set(arguments: argparse.Namespace) -> None:
@@ -82,17 +82,11 @@ def held_out(arguments: argparse.Namespace) -> None:
 
 
 def export(arguments: argparse.Namespace) -> None:
-    """Writes the artifact of a trained model of layouts or tiles."""
-    from hlorank_training.runs import export_run
+    """Writes the artifact of a trained model."""
+    from hlorank_training import fusion_runs, runs
 
-    export_run(_tuning_files(arguments), arguments.run, _destination(arguments))
-
-
-def export_fusion(arguments: argparse.Namespace) -> None:
-    """Writes the artifact of a trained model of fusions."""
-    from hlorank_training.fusion_runs import export_fusion_run
-
-    export_fusion_run(_tuning_files(arguments), arguments.run, _destination(arguments))
+    of_task = fusion_runs if arguments.task == "fusion" else runs
+    of_task.export_run(_tuning_files(arguments), arguments.run, _destination(arguments))
 
 
 def _print_figures(quality: dict[str, Any]) -> None:

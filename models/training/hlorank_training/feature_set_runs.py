@@ -18,7 +18,6 @@ from hlorank_training.data.ranking_quality import (
     ordered_pair_accuracy,
     top_slowdown,
 )
-from hlorank_training.measuring.provenance import targets_of
 from hlorank_training.models.feature_set_model import (
     FeatureSetEnsemble,
     FeatureSetModel,
@@ -27,7 +26,6 @@ from hlorank_training.models.feature_set_model import (
 )
 from hlorank_training.models.train_feature_sets import FeatureSetTraining, train_feature_set
 from hlorank_training.runs import Destination
-from hlorank_training.shipping.export import ArtifactIdentity, digest
 from hlorank_training.shipping.feature_set_artifact import export_feature_set, feature_digest
 
 Score = Callable[[FeatureGraph], np.ndarray]
@@ -56,13 +54,8 @@ def train_feature_set_artifact(
     quality = held_out_quality(judged, model.scores)
     if order:
         quality.pop("median_error", None)
-    identity = ArtifactIdentity(
-        name=destination.name,
-        version=destination.version,
-        feature_digest=feature_digest(columns),
-        training_data_digest=digest([folder / f"{graph.name}.npz" for graph in learned]),
-        targets=targets_of([folder / "graph.npz"]),
-    )
+    files = [folder / f"{graph.name}.npz" for graph in learned]
+    identity = destination.identity(feature_digest(columns), files, files)
     export_feature_set(destination.folder, model, identity, columns, judged, quality)
     return quality
 

@@ -16,18 +16,23 @@ from hlorank_training.data.kernels import (
     read_kernels,
 )
 from hlorank_training.data.ranking_quality import kendall_tau
-from hlorank_training.measuring.provenance import targets_of
-from hlorank_training.models.checkpoint import load_kernel_model, save_checkpoint
+from hlorank_training.models.checkpoint import load_checkpoint, save_checkpoint
 from hlorank_training.models.kernel_time import KernelTimeSettings
 from hlorank_training.models.train_kernels import KernelTraining, train_kernels
-from hlorank_training.runs import CHECKPOINT, REPORT, Destination, TuningFiles
-from hlorank_training.shipping.export import ArtifactIdentity, digest
+from hlorank_training.registry import REGISTRY
+from hlorank_training.runs import (
+    CHECKPOINT,
+    REPORT,
+    Destination,
+    TuningFiles,
+    refuse_other_features,
+)
 from hlorank_training.shipping.kernel_artifact import export_kernel_model
 
 _LEAST_CONFIGURATIONS = 5
 
 
-def train_fusion_run(files: TuningFiles, seed: int, folder: Path) -> dict[str, Any]:
+def train_run(files: TuningFiles, seed: int, folder: Path) -> dict[str, Any]:
     """Trains on all families but the first fold; returns the quality on that fold."""
     data = read_kernels(files.folder, files.hlorank)
     held_out = family_folds(data.families)[0]
@@ -51,7 +56,7 @@ def train_fusion_run(files: TuningFiles, seed: int, folder: Path) -> dict[str, A
     return quality
 
 
-def export_fusion_run(files: TuningFiles, run: Path, destination: Destination) -> None:
+def export_run(files: TuningFiles, run: Path, destination: Destination) -> None:
     """Writes the artifact of a trained model.
 
     Raises:
@@ -59,19 +64,12 @@ def export_fusion_run(files: TuningFiles, run: Path, destination: Destination) -
     """
     report = read_json(run / REPORT)
     data = read_kernels(files.folder, files.hlorank)
-    if report["feature_digest"] != data.feature_digest:
-        raise ValueError("the model was trained with another featurizer; train it again")
+    refuse_other_features(report, data.feature_digest)
     held_out = report["held_out"]
-    identity = ArtifactIdentity(
-        name=destination.name,
-        version=destination.version,
-        feature_digest=data.feature_digest,
-        training_data_digest=digest(
-            [program.file for program in data.programs if program.family not in held_out]
-        ),
-        targets=targets_of([program.file for program in data.programs]),
-    )
-    model = load_kernel_model(run / CHECKPOINT)
+    learned = [program.file for program in data.programs if program.family not in held_out]
+    measured = [program.file for program in data.programs]
+    identity = destination.identity(data.feature_digest, learned, measured)
+    model = load_checkpoint(run / CHECKPOINT, REGISTRY)
     quality = report["measured_quality"]
     export_kernel_model(destination.folder, model, identity, data, held_out, quality)
 

@@ -1,6 +1,7 @@
 """Trains, judges and exports models of layouts and tiles; a run has a folder of its own."""
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -81,34 +82,44 @@ class Destination:
         """Folder of the artifact."""
         return self.registry / self.name / str(self.version)
 
+    def identity(
+        self, feature_digest: str, learned: Sequence[Path], measured: Iterable[Path]
+    ) -> ArtifactIdentity:
+        """Returns what the manifest says of the files that the model learned from, and of the
+        folders of all that were measured."""
+        targets = targets_of(measured)
+        return ArtifactIdentity(self.name, self.version, feature_digest, digest(learned), targets)
+
 
 def export_run(files: TuningFiles, run: Path, destination: Destination) -> None:
     """Writes the artifact of a run."""
     report = read_json(run / REPORT)
     model = load_checkpoint(run / CHECKPOINT, REGISTRY)
     prepared = files.prepare(model.form(model.settings))
-    refuse_other_features(report, prepared)
-    prepared = replace(prepared, split=Split(**report["split"]))
-    identity = ArtifactIdentity(
-        name=destination.name,
-        version=destination.version,
-        feature_digest=prepared.feature_digest,
-        training_data_digest=digest([prepared.sources[name].file for name in prepared.split.train]),
-        targets=targets_of([source.file for source in prepared.sources.values()]),
+    refuse_other_features(report, prepared.feature_digest)
+    split = Split(**report["split"])
+    identity = destination.identity(
+        prepared.feature_digest,
+        [prepared.sources[name].file for name in split.train],
+        [source.file for source in prepared.sources.values()],
     )
     graphs = GraphFiles(
-        test=[prepared.features[name] for name in prepared.split.test],
-        validation=[prepared.features[name] for name in prepared.split.validation],
+        test=[prepared.features[name] for name in split.test],
+        validation=[prepared.features[name] for name in split.validation],
     )
     write = write_segment_model if model.kind == "segment" else write_whole_graph_model
     export(destination.folder, model, write, identity, graphs, report["measured_quality"])
 
 
-def refuse_other_features(report: dict[str, Any], prepared: Prepared) -> None:
-    """Refuses features of another featurizer, on which the model's scores would be wrong."""
+def refuse_other_features(report: dict[str, Any], feature_digest: str) -> None:
+    """Refuses features of another featurizer, on which the model's scores would be wrong.
+
+    Raises:
+        ValueError: if the report has another digest.
+    """
     trained_with = report.get("feature_digest", "unknown")
-    if trained_with != prepared.feature_digest:
-        raise RuntimeError(
+    if trained_with != feature_digest:
+        raise ValueError(
             f"the model was trained with featurizer {trained_with}, but this program has "
-            f"{prepared.feature_digest}; train again"
+            f"{feature_digest}; train again"
         )

@@ -1,5 +1,6 @@
 """Random graphs with configurations, and measured graphs of a feature set."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +54,60 @@ def as_graph(given: Example) -> Graph:
     choice = np.arange(len(given.config))
     segment = Segment(given.opcode, given.features, operands, given.config, choice)
     return Graph("example", (segment,), 1000 + choice, None)
+
+
+def node_features(
+    shapes: Sequence[Sequence[int]], dimensions: Sequence[Sequence[int]] = ()
+) -> np.ndarray:
+    """Raw features [n,140] of f32 nodes, of which the last one is the root: their shapes, and
+    lists of dimensions."""
+    features = np.zeros((len(shapes), 140), np.float32)
+    features[-1, 0] = 1
+    features[:, [13, 44]] = 1
+    features[:, 28] = [np.prod(shape) for shape in shapes]
+    for first, lists in ((21, shapes), (31, dimensions)):
+        for row, values in zip(features, lists, strict=False):
+            row[first : first + len(values)] = values
+    return features
+
+
+def encoder_inputs(
+    width: int, nodes: int, count: int = 6, seed: int = 0, largest: float = 500
+) -> list[np.ndarray]:
+    """The six inputs of an encoder: rows of three segments, the first with half its nodes.
+
+    ``width`` is that of a tile, or 18 of an entry of a layout; features are up to ``largest``.
+    """
+    random = np.random.default_rng(seed)
+    features = largest ** random.random((3, nodes, 140)) * random.choice([-1, 0, 1], 140)
+    features[..., 21:27] = random.integers(1, 500, (3, nodes, 6))
+    mask = np.ones((3, nodes), np.float32)
+    mask[0, nodes // 2 :] = 0
+    layout = random.integers(-2, 6, (count, nodes, 18))
+    tile = random.integers(0, 512, (count, width)).astype(np.float32)
+    return [
+        random.integers(0, 120, (3, nodes)),
+        features.astype(np.float32),
+        np.tril(random.random((3, nodes, nodes)) < 0.4, -1).astype(np.float32),
+        mask,
+        np.arange(count) % 3,
+        layout if width == 18 else tile,
+    ]
+
+
+def padded(inputs: list[np.ndarray], more: int) -> list[np.ndarray]:
+    """The same rows with ``more`` padded nodes that hold garbage."""
+    opcode, features, operands, mask, segment, config = inputs
+    node = (0, more)
+    wide = np.pad(config, [(0, 0), node, (0, 0)], constant_values=3) if config.ndim == 3 else config
+    return [
+        np.pad(opcode, [(0, 0), node], constant_values=7),
+        np.pad(features, [(0, 0), node, (0, 0)], constant_values=99),
+        np.pad(operands, [(0, 0), node, node], constant_values=1),
+        np.pad(mask, [(0, 0), node]),
+        segment,
+        wide,
+    ]
 
 
 def write_feature_graph(folder, number, **changed):

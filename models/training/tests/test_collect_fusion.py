@@ -1,6 +1,5 @@
 import json
 import os
-import signal
 from functools import partial
 
 import pytest
@@ -8,29 +7,21 @@ import pytest
 jax = pytest.importorskip("jax", reason="jax is not installed")
 pytest.importorskip("tqdm", reason="tqdm is not installed")
 
-from hlorank_tune.measure.execute import flat_arguments, lower  # noqa: E402
 from hlorank_tune.measure.fusion.graph import FusionGraph  # noqa: E402
-from hlorank_tune.measure.fusion.kernels import unfused  # noqa: E402
-from hlorank_tune.measure.fusion.write import fused_program  # noqa: E402
 from hlorank_tune.measure.rounds import Protocol  # noqa: E402
 from hlorank_tune.measure.schema import HloModuleProto, ModuleTuningData, TuningData  # noqa: E402
 from hlorank_tune.measure.workers import Worker  # noqa: E402
 from jaxlib import _hlo  # noqa: E402
 
 from hlorank_training.measuring import collect_fusion as module  # noqa: E402
+from hlorank_training.measuring import fused_programs  # noqa: E402
 from hlorank_training.measuring import light_programs as light  # noqa: E402
-from hlorank_training.measuring.collect_fusion import collect_fusion, time_alone  # noqa: E402
-from hlorank_training.measuring.fused_programs import (  # noqa: E402
+from hlorank_training.measuring.collect_fusion import (  # noqa: E402
     WORKER,
-    FusionLimits,
-    measure_program,
+    collect_fusion,
+    time_alone,
 )
-from hlorank_training.measuring.fusion_worker import (  # noqa: E402
-    REFERENCES,
-    Add,
-    Begin,
-    TimeKernel,
-)
+from hlorank_training.measuring.fused_programs import FusionLimits, measure_program  # noqa: E402
 from hlorank_training.measuring.kernel_times import TIMES, KernelTimes, ProgramKernels, label  # noqa: E402
 from hlorank_training.measuring.zoo import Network  # noqa: E402
 
@@ -54,9 +45,11 @@ ENTRY main {
 """XLA:CPU aborts on a gather in a loop fusion."""
 
 
-@pytest.fixture(autouse=True)
-def only_the_small_program(monkeypatch):
-    monkeypatch.setattr(module, "fusion_programs", lambda: [SMALL])
+@pytest.fixture(scope="module", autouse=True)
+def only_the_small_program():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "fusion_programs", lambda: [SMALL])
+        yield
 
 
 collect = partial(collect_fusion, minutes=5, protocol=AT_ONCE, limits=LIMITS)
@@ -65,16 +58,8 @@ collect = partial(collect_fusion, minutes=5, protocol=AT_ONCE, limits=LIMITS)
 @pytest.fixture(scope="module")
 def collected(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fusion")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "fusion_programs", lambda: [SMALL])
-        collect(folder)
+    collect(folder)
     return folder
-
-
-@pytest.fixture
-def worker():
-    with Worker(WORKER) as worker:
-        yield worker
 
 
 def test_a_program_becomes_bits_with_times_and_a_record(collected):
@@ -88,7 +73,7 @@ def test_a_program_becomes_bits_with_times_and_a_record(collected):
     assert all(run.profile.compute_time_ns > 0 for run in data.runs)
     assert record["kinds"][:3] == ["compiler", "greedy", "unfused"]
     assert len(record["kinds"]) == len(record["first_pass"]) == len(data.runs) >= 5
-    assert record["largest_difference"] < 1e-4 and record["refused"] == []
+    assert record["refused"] == []
     assert record["compiler_default_nanoseconds"] > record["call_nanoseconds"] > 0
 
 
@@ -132,7 +117,7 @@ def test_a_stop_between_two_kernels_continues_with_the_next_one(collected, tmp_p
     send = Worker.send
     monkeypatch.setattr(Worker, "send", lambda self, it: (asked.append(it), send(self, it)))
     collect(tmp_path)
-    assert [type(request) for request in asked] == [TimeKernel, TimeKernel]
+    assert len(asked) == 2
     first, second = (
         json.loads((folder / "kernels" / "small.json").read_text(encoding="utf-8"))
         for folder in (collected, tmp_path)
@@ -146,15 +131,18 @@ def test_nothing_is_begun_when_the_time_is_over(tmp_path):
     assert not list(tmp_path.glob("*/small.*"))
 
 
-def test_a_kernel_on_which_the_compiler_dies_is_an_error_and_the_next_is_timed(
-    collected, tmp_path, worker
-):
+def dying():
     text = _hlo.hlo_module_from_text(DYING).as_serialized_hlo_module_proto()
+    return HloModuleProto.FromString(text)
+
+
+def test_a_kernel_on_which_the_compiler_dies_is_an_error_and_the_next_is_timed(collected, tmp_path):
     times = KernelTimes(tmp_path / TIMES)
-    times.add("dying", time_alone(HloModuleProto.FromString(text), worker))
     data = ModuleTuningData.FromString((collected / "programs" / "small.pb").read_bytes())
     identity, kernel = next(iter(ProgramKernels(data).modules.items()))
-    times.add(identity, time_alone(kernel, worker))
+    with Worker(WORKER) as worker:
+        times.add("dying", time_alone(dying(), worker))
+        times.add(identity, time_alone(kernel, worker))
     again = KernelTimes(tmp_path / TIMES).records
     print(again["dying"]["error"])
     assert again["dying"]["error"].startswith("the compiler crashed with SIG")
@@ -162,39 +150,26 @@ def test_a_kernel_on_which_the_compiler_dies_is_an_error_and_the_next_is_timed(
     assert min(again[identity]["hot"]) > 0
 
 
-class Dying(Worker):
-    """Is killed at the third configuration."""
+def test_configurations_that_end_the_compiler_or_differ_are_rows_and_the_rest_is_measured(
+    monkeypatch,
+):
+    made = []
 
-    count = 0
+    def written(graph, kernels):
+        made.append(fused_program(graph, kernels))
+        if len(made) == 3:
+            return dying()
+        for computation in made[-1].computations if len(made) == 4 else ():
+            for instruction in computation.instructions:
+                if instruction.opcode == "multiply":
+                    instruction.opcode = "add"
+        return made[-1]
 
-    def send(self, request):
-        super().send(request)
-        self.count += isinstance(request, Add)
-        if self.count == 3 and isinstance(request, Add):
-            os.kill(self._process.pid, signal.SIGKILL)
-
-
-def test_a_configuration_that_ends_the_compiler_is_a_row_and_the_rest_is_measured():
-    with Dying(WORKER) as worker:
-        measured = measure_program(SMALL, worker, AT_ONCE, LIMITS)
-    reasons = [(drawn.kind, reason) for drawn, reason in measured.refused]
-    assert reasons == [("unfused", "the compiler crashed with SIGKILL")]
+    fused_program = fused_programs.fused_program
+    monkeypatch.setattr(fused_programs, "fused_program", written)
+    measured = measure_program(SMALL, AT_ONCE, LIMITS)
+    (unfused, died), (random, differs) = measured.refused
+    assert (unfused, random) == ("unfused", "random")
+    assert "crashed with SIG" in died and "results differ by" in differs
     assert [drawn.kind for drawn in measured.drawn][:3] == ["compiler", "greedy", "random"]
-    assert measured.timing.first.shape[1] == REFERENCES + len(measured.drawn)
-
-
-def test_other_results_are_refused_with_the_reason(worker):
-    def ask(request):
-        worker.send(request)
-        return worker.receive(60)
-
-    original = lower("small", SMALL.function(), SMALL.arguments())
-    begun = ask(Begin(original.SerializeToString(), flat_arguments(SMALL.arguments())))
-    graph = FusionGraph(HloModuleProto.FromString(begun.prepared))
-    program = fused_program(graph, unfused(graph).kernels)
-    assert ask(Add(program.SerializeToString())) < 1e-4
-    multiply = next(
-        i for c in program.computations for i in c.instructions if i.opcode == "multiply"
-    )
-    multiply.opcode = "add"
-    assert "results differ by" in ask(Add(program.SerializeToString())).message
+    assert measured.timing.first.shape[1] == len(measured.drawn)

@@ -1,6 +1,5 @@
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 
@@ -24,8 +23,8 @@ def test_a_model_is_refused_features_that_it_was_not_trained_with():
     pytest.importorskip("torch", reason="torch is not installed")
     from hlorank_training.runs import refuse_other_features
 
-    prepared = SimpleNamespace(feature_digest="b" * 64)
-    refuse_other_features({"feature_digest": "b" * 64}, prepared)
+    digest = "b" * 64
+    refuse_other_features({"feature_digest": digest}, digest)
     for report in ({"feature_digest": "a" * 64}, {}):
-        with pytest.raises(RuntimeError, match="train again"):
-            refuse_other_features(report, prepared)
+        with pytest.raises(ValueError, match="train again"):
+            refuse_other_features(report, digest)

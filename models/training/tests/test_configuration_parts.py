@@ -4,21 +4,13 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
+from examples import node_features  # noqa: E402
 from hlorank_training.models.layout_part import LayoutPart  # noqa: E402
-from hlorank_training.models.segment_model import FEATURES, SegmentBatch  # noqa: E402
+from hlorank_training.models.segment_model import SegmentBatch  # noqa: E402
 from hlorank_training.models.tile_part import READ, SCALE, STEPS, TilePart  # noqa: E402
 from hlorank_training.models.vector_part import VectorTilePart  # noqa: E402
 
 PARAMETER, OTHER = 63, 30
-
-
-def features(shapes: list[tuple[int, ...]], root: int) -> torch.Tensor:
-    """Raw features that hold nothing but output shapes and which node is the root."""
-    rows = torch.zeros(1, len(shapes), FEATURES)
-    rows[0, root, 0] = 1
-    for node, shape in enumerate(shapes):
-        rows[0, node, 21 : 21 + len(shape)] = torch.tensor(shape, dtype=torch.float32)
-    return rows
 
 
 def kernel(shapes: list[tuple[int, ...]], reduction: tuple[int, ...], output: tuple[int, ...]):
@@ -34,7 +26,7 @@ def kernel(shapes: list[tuple[int, ...]], reduction: tuple[int, ...], output: tu
     edges = torch.zeros(1, nodes, nodes)
     edges[0, -1, :-1] = 1
     segment = torch.zeros(1, dtype=torch.long)
-    rows = features(shapes, nodes - 1)
+    rows = torch.from_numpy(node_features(shapes)).unsqueeze(0)
     return SegmentBatch(opcode, rows, edges, torch.ones(1, nodes), segment, config)
 
 
@@ -81,7 +73,7 @@ def layouts(*chain: Node) -> SegmentBatch:
             start = 6 * tensor
             config[0, node, start : start + len(minor_to_major)] = torch.tensor(minor_to_major)
     edges = torch.diag_embed(torch.ones(1, nodes - 1), -1)
-    rows = features([shape for _, shape, _ in chain], nodes - 1)
+    rows = torch.from_numpy(node_features([shape for _, shape, _ in chain])).unsqueeze(0)
     # Of convolutions as in "bf01": batch, features, then space; of kernels features first, too.
     rows[..., 93:107] = torch.tensor([0, 1, 2, 3, 0, 0, 1, 0, 2, 3, 0, 0, 0, 1])
     opcode = torch.tensor([[code for code, _, _ in chain]])

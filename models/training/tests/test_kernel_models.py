@@ -9,6 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
+from examples import node_features  # noqa: E402
 from hlorank_training.data.batch import bucket_of  # noqa: E402
 from hlorank_training.data.kernels import (  # noqa: E402
     FusedProgram,
@@ -17,7 +18,7 @@ from hlorank_training.data.kernels import (  # noqa: E402
     family_folds,
 )
 from hlorank_training.fusion_runs import fusion_quality  # noqa: E402
-from hlorank_training.models.checkpoint import load_kernel_model, save_checkpoint  # noqa: E402
+from hlorank_training.models.checkpoint import load_checkpoint, save_checkpoint  # noqa: E402
 from hlorank_training.models.kernel_batch import batches, make_batch  # noqa: E402
 from hlorank_training.models.kernel_time import (  # noqa: E402
     KernelTimeModel,
@@ -30,26 +31,20 @@ from hlorank_training.models.train_kernels import (  # noqa: E402
     kernel_weights,
     train_kernels,
 )
+from hlorank_training.registry import REGISTRY  # noqa: E402
 from hlorank_training.shipping import kernel_artifact  # noqa: E402
-
-FLOAT = 13
-"""Column of the element type f32."""
 
 
 def node(opcode, shape, operands=(), dimensions=()):
-    features = np.zeros(140, np.float32)
-    features[FLOAT], features[28], features[44] = 1, np.prod(shape), 1
-    features[21 : 21 + len(shape)] = shape
-    features[31 : 31 + len(dimensions)] = dimensions
-    return opcode, features, operands
+    return opcode, shape, operands, dimensions
 
 
 def kernel(*nodes, nanoseconds=1e4) -> MeasuredKernel:
     """A kernel of nodes, of which the last one is the root."""
-    features = np.stack([features for _, features, _ in nodes])
-    features[-1, 0] = 1
-    edges = [(user, operand) for user, (_, _, operands) in enumerate(nodes) for operand in operands]
-    opcodes = np.array([OPCODE_IDS[opcode] for opcode, _, _ in nodes])
+    opcodes, shapes, operands, dimensions = zip(*nodes, strict=True)
+    features = node_features(shapes, dimensions=dimensions)
+    edges = [(user, operand) for user, those in enumerate(operands) for operand in those]
+    opcodes = np.array([OPCODE_IDS[opcode] for opcode in opcodes])
     edges = np.array(edges, np.int64).reshape(-1, 2)
     return MeasuredKernel("0", opcodes, features, edges, nanoseconds, frozenset("a"))
 
@@ -251,7 +246,7 @@ def test_exported_bits_do_not_depend_on_the_number_of_kernels(data, trained, tmp
 
 def test_weights_are_read_as_they_were_written(data, trained, tmp_path):
     save_checkpoint(tmp_path / "checkpoint.pt", trained)
-    again = load_kernel_model(tmp_path / "checkpoint.pt")
+    again = load_checkpoint(tmp_path / "checkpoint.pt", REGISTRY)
     assert again.settings == trained.settings
     assert np.array_equal(again.nanoseconds(data.kernels), trained.nanoseconds(data.kernels))
 

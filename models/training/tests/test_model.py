@@ -4,6 +4,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 
+from examples import encoder_inputs, padded  # noqa: E402
 from hlorank_training.models.checkpoint import load_checkpoint, save_checkpoint  # noqa: E402
 from hlorank_training.models.graph_layers import Standardise  # noqa: E402
 from hlorank_training.models.graphsage_transformer import (  # noqa: E402
@@ -25,37 +26,9 @@ EXPORTED = [
 VARIANTS = [*EXPORTED, ModelSettings("layout", hidden=96, joined=32)]
 
 
-def rows(settings: ModelSettings, nodes: int, count: int = 6, seed: int = 0) -> list[np.ndarray]:
-    """Encoder inputs of three segments, the first with only half its nodes."""
-    random = np.random.default_rng(seed)
-    operands = np.tril(random.random((3, nodes, nodes)) < 0.4, -1).astype(np.float32)
-    mask = np.ones((3, nodes), np.float32)
-    mask[0, nodes // 2 :] = 0
-    layout = random.integers(-2, 6, (count, nodes, 18))
-    tile = random.integers(0, 512, (count, 222 if settings.loops else 24)).astype(np.float32)
-    return [
-        random.integers(0, 120, (3, nodes)),
-        random.integers(0, 500, (3, nodes, 140)).astype(np.float32),
-        operands,
-        mask,
-        np.arange(count) % 3,
-        layout if settings.task == "layout" else tile,
-    ]
-
-
-def padded(inputs: list[np.ndarray], more: int) -> list[np.ndarray]:
-    """The same rows with ``more`` padded nodes that hold garbage."""
-    opcode, features, operands, mask, segment, config = inputs
-    node = (0, more)
-    wide = np.pad(config, [(0, 0), node, (0, 0)], constant_values=3) if config.ndim == 3 else config
-    return [
-        np.pad(opcode, [(0, 0), node], constant_values=7),
-        np.pad(features, [(0, 0), node, (0, 0)], constant_values=99),
-        np.pad(operands, [(0, 0), node, node], constant_values=1),
-        np.pad(mask, [(0, 0), node]),
-        segment,
-        wide,
-    ]
+def rows(settings: ModelSettings, *how: int, **more: float) -> list[np.ndarray]:
+    width = 18 if settings.task == "layout" else 222 if settings.loops else 24
+    return encoder_inputs(width, *how, **more)
 
 
 def of_rows(inputs: list[np.ndarray], chosen: list[int]) -> list[np.ndarray]:
@@ -110,8 +83,8 @@ def test_onnx_runtime_agrees_with_torch_for_every_shape(settings, tmp_path):
 def test_an_exported_row_is_the_same_to_the_bit_among_any_others(settings, tmp_path):
     write_onnx(GraphSageTransformer(settings).eval(), tmp_path)
     encode = OnnxModel(tmp_path).encode
-    for nodes in (4, 24, 40):
-        inputs = rows(settings, nodes, 60)
+    for nodes, largest in ((4, 8.0), (8, 1e3), (24, 1e6), (40, 1e9)):
+        inputs = rows(settings, nodes, 60, largest=largest)
         expected = encode(inputs)
         for chosen in ([0, 1], [1, 4], [1, 4, 7, 10], [59, 2, 2], list(range(0, 60, 3))):
             assert (encode(of_rows(inputs, chosen)) == expected[chosen]).all(), chosen

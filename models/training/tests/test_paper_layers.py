@@ -7,9 +7,9 @@ onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 
 from pathlib import Path  # noqa: E402
 
-import numpy as np  # noqa: E402
 from hlorank_tune.measure.schema import TuningData  # noqa: E402
 
+from examples import node_features  # noqa: E402
 from hlorank_training.data.dataset import read_graph  # noqa: E402
 from hlorank_training.data.featurize import featurize  # noqa: E402
 from hlorank_training.models.feature_set_model import ScheduleNetwork  # noqa: E402
@@ -93,14 +93,12 @@ DOT, CONVOLUTION, REDUCE, EXPONENTIAL, PARAMETER, FUSION = 34, 26, 70, 37, 63, 4
 
 def kernel(*nodes: tuple[int, tuple[int, ...], tuple[int, ...]]) -> SegmentBatch:
     """A kernel of f32 nodes (opcode, shape, operands); its last node is the root."""
-    features, edges = torch.zeros(1, len(nodes), 140), torch.zeros(1, len(nodes), len(nodes))
-    for number, (_, shape, operands) in enumerate(nodes):
-        features[0, number, 13] = 1  # f32
-        features[0, number, 21 : 21 + len(shape)] = torch.tensor(shape).float()
-        features[0, number, 28] = float(np.prod(shape))
-        edges[0, number, list(operands)] = 1
-    features[0, -1, 0] = 1
-    opcode = torch.tensor([[opcode for opcode, _, _ in nodes]])
+    opcodes, shapes, operands = zip(*nodes, strict=True)
+    features = torch.from_numpy(node_features(shapes)).unsqueeze(0)
+    edges = torch.zeros(1, len(nodes), len(nodes))
+    for number, those in enumerate(operands):
+        edges[0, number, list(those)] = 1
+    opcode = torch.tensor([opcodes])
     none = torch.zeros(0)
     return SegmentBatch(opcode, features, edges, torch.ones(opcode.shape), none, none)
 

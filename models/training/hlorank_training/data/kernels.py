@@ -81,18 +81,16 @@ class KernelData:
 
     def seen(self, held_out: Sequence[str]) -> np.ndarray:
         """Returns the numbers of the kernels with a run time that no held-out family runs."""
-        chosen = set(held_out)
-        return np.array(
-            [n for n, k in enumerate(self.kernels) if k.is_known and not k.families & chosen],
-            np.int64,
-        )
+        return self._known(held_out, is_held_out=False)
 
     def unseen(self, held_out: Sequence[str]) -> np.ndarray:
         """Returns the numbers of the kernels with a run time that a held-out family runs."""
-        chosen = set(held_out)
-        return np.array(
-            [n for n, k in enumerate(self.kernels) if k.is_known and k.families & chosen], np.int64
-        )
+        return self._known(held_out, is_held_out=True)
+
+    def _known(self, held_out: Sequence[str], is_held_out: bool) -> np.ndarray:
+        known = (n for n, kernel in enumerate(self.kernels) if kernel.is_known)
+        others = (n for n in known if self.kernels[n].families.isdisjoint(held_out) != is_held_out)
+        return np.array(list(others), np.int64)
 
 
 FOLDS = 5
@@ -111,83 +109,55 @@ def read_kernels(data: Path, hlorank: Path) -> KernelData:
     """Reads a folder of ``collect fusion``, whose kernels ``hlorank`` featurizes once."""
     digest = feature_digest(hlorank)
     folder = data / FEATURES_FOLDER / digest[:16]
-    reader = _Reader(hlorank, folder)
     records = sorted((data / "kernels").glob("*.json"))
     if not records:
         raise RuntimeError(f"'{data}' contains no measured fusions; collect some, or unpack them")
-    for record in tqdm(records, desc="featurize"):
-        reader.add(data / "programs" / f"{record.stem}.pb", read_json(record))
-    return reader.data(digest)
-
-
-class _Reader:
-    def __init__(self, hlorank: Path, folder: Path):
-        self._hlorank = hlorank
-        self._folder = folder
-        self._number: dict[str, int] = {}
-        self._digests: list[str] = []
-        self._arrays: list[tuple[np.ndarray, ...]] = []
-        self._nanoseconds: list[float] = []
-        self._families: list[set[str]] = []
-        self._programs: list[FusedProgram] = []
-
-    def add(self, file: Path, record: dict[str, Any]) -> None:
-        """Adds a program and its kernels."""
+    number: dict[str, int] = {}
+    known: dict[str, tuple[Any, ...]] = {}
+    families: dict[str, set[str]] = {}
+    programs = []
+    for path in tqdm(records, desc="featurize"):
+        record = read_json(path)
+        file = data / "programs" / f"{path.stem}.pb"
         kernels = ProgramKernels(ModuleTuningData.FromString(file.read_bytes()))
-        arrays = self._features(file, kernels)
+        arrays = _features(file, kernels, folder, hlorank)
         numbers = []
         failed = set()
         for position, (one, measured) in enumerate(zip(arrays, record["kernels"], strict=True)):
-            number = self._number.setdefault(measured["digest"], len(self._arrays))
-            if number == len(self._arrays):
-                self._digests.append(measured["digest"])
-                self._arrays.append(one)
-                self._nanoseconds.append(label(measured) or np.nan)
-                self._families.append(set())
-            self._families[number].add(record["family"])
-            numbers.append(number)
+            identity = measured["digest"]
+            numbers.append(number.setdefault(identity, len(number)))
+            known.setdefault(identity, (*one, label(measured) or np.nan))
+            families.setdefault(identity, set()).add(record["family"])
             if "error" in measured:
                 failed.add(position)
         timed = [n for n, run in enumerate(kernels.configurations) if not failed.intersection(run)]
         measured = read_json(file.with_suffix(".json"))
         passes = np.array([measured["first_pass"], measured["second_pass"]], np.float64)
-        runs = [np.array([numbers[k] for k in kernels.configurations[n]]) for n in timed]
-        self._programs.append(
-            FusedProgram(
-                record["name"],
-                record["family"],
-                file,
-                tuple(runs),
-                passes[:, timed] - measured["call_nanoseconds"],
-            )
-        )
+        passes = passes[:, timed] - measured["call_nanoseconds"]
+        runs = tuple(np.array([numbers[k] for k in kernels.configurations[n]]) for n in timed)
+        programs.append(FusedProgram(record["name"], record["family"], file, runs, passes))
+    every = (MeasuredKernel(one, *known[one], frozenset(families[one])) for one in number)
+    return KernelData(digest, tuple(every), tuple(programs))
 
-    def data(self, feature_digest: str) -> KernelData:
-        """Returns everything that was added."""
-        kernels = (
-            MeasuredKernel(digest, *arrays, nanoseconds, frozenset(families))
-            for digest, arrays, nanoseconds, families in zip(
-                self._digests, self._arrays, self._nanoseconds, self._families, strict=True
-            )
-        )
-        return KernelData(feature_digest, tuple(kernels), tuple(self._programs))
 
-    def _features(self, file: Path, kernels: ProgramKernels) -> list[tuple[np.ndarray, ...]]:
-        """Returns opcodes, features and edges of every kernel of a program."""
-        cache = self._folder / f"{file.stem}.npz"
-        if not cache.exists() or cache.stat().st_mtime < file.stat().st_mtime:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            every = [featurized(module, self._hlorank) for module in kernels.plain_modules()]
-            joined = [np.concatenate(parts) for parts in zip(*every, strict=True)]
-            ends = [np.cumsum([len(one[part]) for one in every]) for part in (0, 2)]
-            names = ("opcode", "features", "edges", "node_ends", "edge_ends")
-            np.savez_compressed(cache, **dict(zip(names, [*joined, *ends], strict=True)))
-        with np.load(cache) as arrays:
-            opcode, features, edges = (arrays[name] for name in ("opcode", "features", "edges"))
-            nodes = arrays["node_ends"][:-1]
-            edge_ends = arrays["edge_ends"][:-1]
-        parts = np.split(opcode, nodes), np.split(features, nodes), np.split(edges, edge_ends)
-        return list(zip(*parts, strict=True))
+def _features(
+    file: Path, kernels: ProgramKernels, folder: Path, hlorank: Path
+) -> list[tuple[np.ndarray, ...]]:
+    """Returns opcodes, features and edges of every kernel of a program."""
+    cache = folder / f"{file.stem}.npz"
+    if not cache.exists() or cache.stat().st_mtime < file.stat().st_mtime:
+        folder.mkdir(parents=True, exist_ok=True)
+        every = [featurized(module, hlorank) for module in kernels.plain_modules()]
+        joined = [np.concatenate(parts) for parts in zip(*every, strict=True)]
+        ends = [np.cumsum([len(one[part]) for one in every]) for part in (0, 2)]
+        names = ("opcode", "features", "edges", "node_ends", "edge_ends")
+        np.savez_compressed(cache, **dict(zip(names, [*joined, *ends], strict=True)))
+    with np.load(cache) as arrays:
+        opcode, features, edges = (arrays[name] for name in ("opcode", "features", "edges"))
+        nodes = arrays["node_ends"][:-1]
+        edge_ends = arrays["edge_ends"][:-1]
+    parts = np.split(opcode, nodes), np.split(features, nodes), np.split(edges, edge_ends)
+    return list(zip(*parts, strict=True))
 
 
 def featurized(module: Any, hlorank: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -5,7 +5,6 @@ A folder has ``programs`` with one ModuleTuningData per program, whose configura
 """
 
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,11 @@ from hlorank_tune.measure.workers import Worker, WorkerError
 from tqdm import tqdm
 
 from hlorank_training.measuring.fused_programs import (
-    WORKER,
     FusionLimits,
     MeasuredProgram,
     ProgramError,
     measure_program,
 )
-from hlorank_training.measuring.fusion_worker import REFERENCES, Failed, TimeKernel
 from hlorank_training.measuring.kernel_times import TIMES, KernelTimes, ProgramKernels, label
 from hlorank_training.measuring.provenance import Collection, record
 from hlorank_training.measuring.zoo import Network, fusion_programs
@@ -32,6 +29,7 @@ from hlorank_training.measuring.zoo import Network, fusion_programs
 LIMITS = FusionLimits()
 PROTOCOL = Protocol(warmups=1, rounds=5, most_rounds=24, seconds=1.0, tries=2, clock="process")
 
+WORKER = "hlorank_training.measuring.lone_kernels"
 _KERNEL_SECONDS = 60.0
 """How long a kernel may compile and run."""
 
@@ -69,22 +67,28 @@ class _Collecting:
             return
         try:
             if not self._programs.has(network.name):
-                self._measure(network, worker)
+                self._measure(network)
         except (ProgramError, WorkerError) as error:
             tqdm.write(f"{network.name}: {error}")
             return
         self._time_kernels(network, worker)
 
-    def _measure(self, network: Network, worker: Worker) -> None:
+    def _measure(self, network: Network) -> None:
         begin = time.monotonic()
-        limits = self._programs.limits
-        protocol = self._programs.protocol
-        measured = measure_program(network, worker, protocol, limits)
-        assert measured.timing is not None
-        timing = measured.timing.of(range(REFERENCES, REFERENCES + len(measured.drawn)))
-        details = _details(measured) | {"seconds": time.monotonic() - begin}
+        measured = measure_program(network, self._programs.protocol, self._programs.limits)
+        timing = measured.timing
+        details = {
+            **measured.references,
+            "kinds": [drawn.kind for drawn in measured.drawn],
+            "first_pass": timing.first[0].tolist(),
+            "second_pass": timing.second[0].tolist(),
+            "rounds_of_both_passes": measured.rounds,
+            "refused": measured.refused,
+            "slots": len(measured.prepared.graph.slots),
+            "seconds": time.monotonic() - begin,
+        }
         record(self._programs, network.name, network.family, timing, details)
-        data = program_data(measured, timing.label())
+        data = program_data(measured)
         write_atomically(self._programs.path(network.name), data.SerializeToString())
 
     def _time_kernels(self, network: Network, worker: Worker) -> None:
@@ -107,19 +111,19 @@ class _Collecting:
 def time_alone(kernel: Any, worker: Worker) -> dict[str, Any]:
     """Returns the times of a lone kernel; one that ends the process has an ``error``."""
     try:
-        worker.send(TimeKernel(kernel.SerializeToString()))
-        answer = worker.receive(_KERNEL_SECONDS)
+        worker.send(kernel.SerializeToString())
+        return worker.receive(_KERNEL_SECONDS)
     except WorkerError as error:
         return {"error": f"the compiler {error}"}
-    return {"error": answer.message} if isinstance(answer, Failed) else asdict(answer)
 
 
-def program_data(measured: MeasuredProgram, nanoseconds: Any) -> Any:
+def program_data(measured: MeasuredProgram) -> Any:
     """Returns the ModuleTuningData of a program; the first configuration is the compiler's."""
     graph = measured.prepared.graph
     data = ModuleTuningData()
     data.module.CopyFrom(graph.module)
     data.config_index_to_node.extend(graph.slot_numbers)
+    nanoseconds = measured.timing.label()
     for index, (drawn, taken) in enumerate(zip(measured.drawn, nanoseconds, strict=True)):
         run = data.runs.add(is_default=index == 0)
         run.profile.compute_time_ns = int(taken)
@@ -138,21 +142,3 @@ def kernel_data(kernels: ProgramKernels, records: list[dict[str, Any]]) -> Any:
             run.op_config.SetInParent()
             run.profile.compute_time_ns = round(nanoseconds)
     return data
-
-
-def _details(measured: MeasuredProgram) -> dict[str, Any]:
-    timing = measured.timing
-    assert timing is not None
-    call, default, own = timing.label()[:REFERENCES].tolist()
-    works = range(REFERENCES, REFERENCES + len(measured.drawn))
-    return {
-        "call_nanoseconds": call,
-        "compiler_default_nanoseconds": default,
-        "own_fusion_nanoseconds": own,
-        "kinds": [drawn.kind for drawn in measured.drawn],
-        "first_pass": timing.first.min(0)[works].tolist(),
-        "second_pass": timing.second.min(0)[works].tolist(),
-        "largest_difference": measured.difference,
-        "refused": [[drawn.kind, reason] for drawn, reason in measured.refused],
-        "slots": len(measured.prepared.graph.slots),
-    }

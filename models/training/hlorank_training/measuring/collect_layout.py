@@ -6,7 +6,6 @@ search that starts from the compiler's choice. Both are measured together and be
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,13 +20,16 @@ from hlorank_tune.measure.constrain import (
     constrained,
     layout_tuning_data,
 )
-from hlorank_tune.measure.execute import Executable, backend, lower
-from hlorank_tune.measure.results import largest_difference
-from hlorank_tune.measure.rounds import Protocol, Timing, measure
+from hlorank_tune.measure.execute import backend, flat_arguments, lower
+from hlorank_tune.measure.fusion.compilation import Compilation
+from hlorank_tune.measure.host import Measured, measure_programs
+from hlorank_tune.measure.rounds import Protocol
+from hlorank_tune.measure.workers import Worker
 from hlorank_tune.xla.layouts import LayoutSpace
 from tqdm import tqdm
 
 from hlorank_training.measuring.provenance import Collection, load_average, record
+from hlorank_training.measuring.xla_programs import WORKER, CompilingEvenly, timing_of
 from hlorank_training.measuring.zoo import Network, networks
 
 
@@ -43,11 +45,8 @@ def offspring(
 COLLECTIONS = ("random", "default")
 PROTOCOL = Protocol(rounds=5, seconds=0)
 """Few rounds, since a graph has many programs that take ten milliseconds or more."""
-TOLERANCE = 1e-3
 _QUICK = Protocol(warmups=0, rounds=2, seconds=0)
 """Protocol of the genetic search; labels are measured separately."""
-_COMPILERS = 2
-"""Number of programs compiled in parallel, while nothing is measured."""
 _TRIES = 4
 """Maximum draws per wanted configuration, since a small graph may run out of new ones."""
 
@@ -64,62 +63,49 @@ class LayoutLimits:
 
 
 class _Candidates:
-    """The compiled configurations of one graph; the first is the default."""
+    """The configurations of one graph; the first is the default."""
 
-    def __init__(self, network: Network):
-        self.arguments = network.arguments()
-        self.module = lower(network.name, network.function(), self.arguments)
+    def __init__(self, network: Network, worker: Worker):
+        """``worker`` is a new process."""
+        self._worker = worker
+        self._loader = CompilingEvenly(flat_arguments(network.arguments()))
+        self.module = lower(network.name, network.function(), network.arguments())
         self.nodes = configurable_nodes(self.module)
         self.configurations: list[Configuration] = [tuple(UNCHANGED for _ in self.nodes)]
-        self.executables = [Executable(self.module, self.arguments)]
         self.members: dict[str, list[int]] = {name: [0] for name in COLLECTIONS}
-        self.difference = 0.0
-        self.refused = 0
-        self._expected = self.executables[0]()
 
     def grow(self, collection: str, count: int, make: Callable[[], Configuration]) -> None:
         """Adds up to ``count`` new configurations to a collection."""
-        fresh = self._draw(count, make)
-        with ThreadPoolExecutor(_COMPILERS) as pool:
-            compiled = list(pool.map(self._compile, fresh))
-        for configuration, executable in zip(fresh, compiled, strict=True):
-            if executable is None:
-                self.refused += 1
-                continue
-            self._check(executable)
-            self.members[collection].append(len(self.configurations))
-            self.configurations.append(configuration)
-            self.executables.append(executable)
-
-    def _draw(self, count: int, make: Callable[[], Configuration]) -> list[Configuration]:
-        fresh: list[Configuration] = []
+        wanted = len(self.configurations) + count
         for _ in range(_TRIES * count):
             configuration = make()
-            if configuration not in self.configurations and configuration not in fresh:
-                fresh.append(configuration)
-            if len(fresh) == count:
+            if configuration not in self.configurations:
+                self.members[collection].append(len(self.configurations))
+                self.configurations.append(configuration)
+            if len(self.configurations) == wanted:
                 break
-        return fresh
+
+    def measured(self, members: Sequence[int], protocol: Protocol) -> Measured:
+        """Compiles, checks and measures configurations; the first is the default.
+
+        Raises:
+            RuntimeError: if a layout changes the results.
+        """
+        chosen = [self.configurations[member] for member in members]
+        modules = [constrained(self.module, self.nodes, one) for one in chosen]
+        programs = [Compilation(module.SerializeToString(), "") for module in modules]
+        measured = measure_programs(self._worker, self._loader, programs, protocol)
+        if "wrong_result" in measured.failures:
+            wrong = measured.errors[measured.failures.index("wrong_result")]
+            raise RuntimeError(f"a layout changed the results: {wrong}")
+        return measured
 
     def fastest(self, collection: str, count: int) -> list[Configuration]:
         """Returns the fastest of a collection by a short measurement."""
         members = self.members[collection]
-        quick = measure([self.executables[i] for i in members], _QUICK).label()
-        return [self.configurations[members[i]] for i in np.argsort(quick)[:count]]
-
-    def _compile(self, configuration: Configuration) -> Executable | None:
-        """Compiles a configuration; returns None if the compiler rejects it."""
-        module = constrained(self.module, self.nodes, configuration)
-        try:
-            return Executable(module, self.arguments)
-        except RuntimeError:
-            return None
-
-    def _check(self, executable: Executable) -> None:
-        difference = largest_difference(self._expected, executable())
-        if not difference <= TOLERANCE:
-            raise RuntimeError(f"a layout changed the results by {difference:.1e}")
-        self.difference = max(self.difference, difference)
+        times = self.measured(members, _QUICK).nanoseconds
+        fastest = [place for place in np.argsort(times)[:count] if np.isfinite(times[place])]
+        return [self.configurations[members[place]] for place in fastest]
 
 
 def collect_layout(
@@ -149,21 +135,24 @@ def _collect(
 ) -> None:
     begin = time.monotonic()
     load = load_average()
-    candidates = _Candidates(network)
-    _search(candidates, network.name, limits)
-    timing = measure(candidates.executables, protocol)
+    with Worker(WORKER) as worker:
+        candidates = _Candidates(network, worker)
+        _search(candidates, network.name, limits)
+        measured = candidates.measured(range(len(candidates.configurations)), protocol)
     details = {
-        "largest_difference": candidates.difference,
-        "refused": candidates.refused,
+        "refused": sum(map(bool, measured.errors)),
         "configurable_nodes": len(candidates.nodes),
+        "rounds_of_both_passes": measured.rounds,
         "load_average_before": load,
         "seconds": time.monotonic() - begin,
     }
     for name, collection in collections.items():
-        members = candidates.members[name]
-        part = timing.of(members)
-        record(collection, network.name, network.family, part, details)
-        _write(collection.path(network.name), candidates, members, part)
+        members = [one for one in candidates.members[name] if not measured.errors[one]]
+        timing = timing_of(measured, members)
+        record(collection, network.name, network.family, timing, details)
+        chosen = [candidates.configurations[one] for one in members]
+        data = layout_tuning_data(candidates.module, candidates.nodes, chosen, timing.label())
+        write_atomically(collection.path(network.name), data.SerializeToString())
 
 
 def _search(candidates: _Candidates, name: str, limits: LayoutLimits) -> None:
@@ -177,9 +166,3 @@ def _search(candidates: _Candidates, name: str, limits: LayoutLimits) -> None:
         child = partial(offspring, parents, space, random)
         candidates.grow("default", limits.children, child)
         parents = candidates.fastest("default", limits.parents)
-
-
-def _write(path: Path, candidates: _Candidates, members: list[int], timing: Timing) -> None:
-    chosen = [candidates.configurations[i] for i in members]
-    data = layout_tuning_data(candidates.module, candidates.nodes, chosen, timing.label())
-    write_atomically(path, data.SerializeToString())

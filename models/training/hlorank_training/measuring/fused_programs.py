@@ -1,14 +1,19 @@
-"""Measures fusion configurations of a program in a process that may die."""
+"""Measures fusion configurations of a program as the tuner does, in a process that may die."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from zlib import crc32
 
 import numpy as np
-from hlorank_tune.measure.execute import flat_arguments, lower
-from hlorank_tune.measure.fusion.graph import FusionGraph
+from hlorank_tune.measure.execute import flat_arguments, lower, on_device
+from hlorank_tune.measure.fusion.compilation import (
+    CHOSEN_FUSION,
+    DEFAULT,
+    OWN_FUSION,
+    Compilation,
+)
 from hlorank_tune.measure.fusion.kernels import (
     Configuration,
     Kernel,
@@ -17,13 +22,14 @@ from hlorank_tune.measure.fusion.kernels import (
     neighbour,
     unfused,
 )
-from hlorank_tune.measure.fusion.prepare import Prepared
+from hlorank_tune.measure.fusion.prepare import Prepared, prepare
 from hlorank_tune.measure.fusion.write import fused_program
+from hlorank_tune.measure.host import first_line, measure_programs
 from hlorank_tune.measure.rounds import Protocol, Timing
-from hlorank_tune.measure.schema import HloModuleProto
-from hlorank_tune.measure.workers import Worker, WorkerError
+from hlorank_tune.measure.workers import Worker
 
-from hlorank_training.measuring.fusion_worker import Add, Begin, Begun, Failed, Measure
+from hlorank_training.measuring.lone_kernels import empty_program
+from hlorank_training.measuring.xla_programs import WORKER, CompilingEvenly, timing_of
 from hlorank_training.measuring.zoo import Network
 
 _FLIPS = (1, 2, 4, 8, 16)
@@ -76,87 +82,83 @@ def drawn_fusions(prepared: Prepared, name: str, limits: FusionLimits) -> list[D
     return list(found.values())
 
 
-WORKER = "hlorank_training.measuring.fusion_worker"
-_SECONDS = 120.0
-"""How long a program may compile."""
-_MEASURE_SECONDS = 1200.0
-
-
 class ProgramError(RuntimeError):
     """A program has no run times."""
 
 
-@dataclass
+@dataclass(frozen=True)
+class EmptyCall:
+    """Stands among the compilations of a program for a call that computes nothing."""
+
+    program: Compilation
+
+    def executable(self, arguments: Sequence[Any]) -> Callable[[], Any]:
+        """Returns a call of an empty program, with the results of the program."""
+        results = self.program.executable(arguments)()
+        empty = empty_program(len(arguments))
+        nothing = on_device([np.float32(0)] * len(arguments))
+
+        def call() -> Any:
+            empty.run(nothing)
+            return results
+
+        return call
+
+
+REFERENCES = ("compiler_default_nanoseconds", "own_fusion_nanoseconds", "call_nanoseconds")
+"""What is measured beside the configurations: the compiler's default, the compiler without its
+library of matrix kernels, and an empty program."""
+
+
+@dataclass(frozen=True)
 class MeasuredProgram:
     """The run times of a program's configurations."""
 
     prepared: Prepared
-    drawn: list[Drawn] = field(default_factory=list)
+    references: dict[str, int]
+    """Nanoseconds of the ``REFERENCES``."""
+    drawn: list[Drawn]
     """The configurations that work, the compiler's own first."""
-    refused: list[tuple[Drawn, str]] = field(default_factory=list)
-    difference: float = 0.0
-    timing: Timing | None = None
-    """Of the references, and of the configurations that work."""
+    timing: Timing
+    """Of these."""
+    rounds: int
+    refused: list[tuple[str, str]]
+    """The kind of each other configuration, and why it has no run time."""
 
 
-def measure_program(
-    network: Network, worker: Worker, protocol: Protocol, limits: FusionLimits
-) -> MeasuredProgram:
+def measure_program(network: Network, protocol: Protocol, limits: FusionLimits) -> MeasuredProgram:
     """Compiles, checks and measures configurations; one that ends the process is refused.
 
     Raises:
         ProgramError: if the program itself, or the compiler's own choice, does not work.
+        WorkerError: likewise.
     """
-    arguments = flat_arguments(network.arguments())
     module = lower(network.name, network.function(), network.arguments())
-    subject = _Subject(worker, Begin(module.SerializeToString(), arguments))
-    begun = subject.begin()
-    graph = FusionGraph(HloModuleProto.FromString(begun.prepared))
-    measured = MeasuredProgram(Prepared(graph, begun.written))
-    for one in drawn_fusions(measured.prepared, network.name, limits):
-        module = fused_program(graph, one.configuration.kernels).SerializeToString()
-        try:
-            changed = subject.add(Add(module))
-        except ProgramError as error:
-            measured.refused.append((one, str(error)))
-            continue
-        measured.drawn.append(one)
-        measured.difference = max(measured.difference, changed)
-    if not measured.drawn or measured.drawn[0].kind != "compiler":
-        raise ProgramError(f"the compiler's own fusions do not work: {measured.refused[0][1]}")
-    measured.timing = subject.ask(Measure(protocol), _MEASURE_SECONDS)
-    return measured
-
-
-class _Subject:
-    """The program of a worker process; after a crash it is compiled again."""
-
-    def __init__(self, worker: Worker, program: Begin):
-        self._worker = worker
-        self._program = program
-        self._added: list[Add] = []
-
-    def begin(self) -> Begun:
-        return self.ask(self._program, _SECONDS)
-
-    def add(self, request: Add) -> float:
-        """Adds a configuration and returns the difference of its results."""
-        try:
-            changed = self.ask(request, _SECONDS)
-        except WorkerError as error:
-            self._again()
-            raise ProgramError(f"the compiler {error}") from error
-        self._added.append(request)
-        return changed
-
-    def ask(self, request: Any, seconds: float) -> Any:
-        self._worker.send(request)
-        answer = self._worker.receive(seconds)
-        if isinstance(answer, Failed):
-            raise ProgramError(answer.message)
-        return answer
-
-    def _again(self) -> None:
-        requests: Sequence[Any] = [self._program, *self._added]
-        for request in requests:
-            self.ask(request, _SECONDS)
+    try:
+        prepared = prepare(module)
+    # Compilers raise errors of several types.
+    except Exception as error:
+        raise ProgramError(first_line(error)) from error
+    content = module.SerializeToString()
+    default = Compilation(content, DEFAULT)
+    found = drawn_fusions(prepared, network.name, limits)
+    fused = [fused_program(prepared.graph, one.configuration.kernels) for one in found]
+    programs = [default, Compilation(content, OWN_FUSION), EmptyCall(default)]
+    programs += [Compilation(one.SerializeToString(), CHOSEN_FUSION) for one in fused]
+    loader = CompilingEvenly(flat_arguments(network.arguments()))
+    with Worker(WORKER) as worker:
+        measured = measure_programs(worker, loader, programs, protocol)
+    first = len(REFERENCES)
+    if reason := next(filter(None, measured.errors[: first + 1]), None):
+        raise ProgramError(f"the compiler's own fusions do not work: {reason}")
+    errors = measured.errors[first:]
+    works = [place for place, error in enumerate(errors) if not error]
+    references = timing_of(measured, range(first)).label().tolist()
+    return MeasuredProgram(
+        prepared,
+        dict(zip(REFERENCES, references, strict=True)),
+        [found[place] for place in works],
+        timing_of(measured, [first + place for place in works]),
+        measured.rounds,
+        [(one.kind, error) for one, error in zip(found, errors, strict=True) if error],
+    )

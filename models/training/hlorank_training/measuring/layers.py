@@ -23,16 +23,12 @@ class Scope:
         return jnp.zeros(shape, jnp.float32) if self._values is None else next(self._values)
 
 
-def channel_axis(order: str) -> int:
-    return order.index("C")
-
-
 def _along_channels(vector, order: str):
     return vector.reshape([-1 if letter == "C" else 1 for letter in order])
 
 
 def conv(p, x, width, size=3, stride=1, groups=1, order="NHWC", kernel="HWIO"):
-    channels = x.shape[channel_axis(order)]
+    channels = x.shape[order.index("C")]
     sides = {"H": size, "W": size, "I": channels // groups, "O": width}
     weights = p(*(sides[letter] for letter in kernel))
     return lax.conv_general_dilated(
@@ -46,8 +42,12 @@ def conv(p, x, width, size=3, stride=1, groups=1, order="NHWC", kernel="HWIO"):
 
 
 def norm(p, x, order="NHWC"):
-    width = x.shape[channel_axis(order)]
+    width = x.shape[order.index("C")]
     return x * _along_channels(p(width), order) + _along_channels(p(width), order)
+
+
+def conv_norm(p, x, width, size=3, stride=1, order="NHWC", kernel="HWIO"):
+    return norm(p, conv(p, x, width, size, stride, order=order, kernel=kernel), order)
 
 
 def pool(x, order="NHWC", size=2):
@@ -71,12 +71,19 @@ def dense(p, x, width, transposed=False):
     return x @ p(x.shape[-1], width) + p(width)
 
 
+def feed_forward(p, x, wider=2, transposed=False):
+    hidden = jax.nn.gelu(dense(p, layer_norm(p, x), wider * x.shape[-1], transposed))
+    return x + dense(p, hidden, x.shape[-1], transposed)
+
+
+def in_heads(p, x, heads, transposed=False):
+    """Maps [batch, length, width] linearly to [batch, length, heads, width of a head]."""
+    return dense(p, x, x.shape[-1], transposed).reshape(*x.shape[:2], heads, -1)
+
+
 def attention(p, x, heads, causal=False, transposed=False, heads_first=True):
-    batch, length, width = x.shape
-    split = [
-        dense(p, x, width, transposed).reshape(batch, length, heads, width // heads)
-        for _ in range(3)
-    ]
+    length = x.shape[1]
+    split = [in_heads(p, x, heads, transposed) for _ in range(3)]
     if heads_first:
         q, k, v = (part.transpose(0, 2, 1, 3) for part in split)
         weights = jnp.einsum("bhtd,bhsd->bhts", q, k)
@@ -87,4 +94,4 @@ def attention(p, x, heads, causal=False, transposed=False, heads_first=True):
         weights = jnp.where(jnp.tril(jnp.ones((length, length), bool)), weights, -1e9)
     weights = jax.nn.softmax(weights, -1)
     mixed = jnp.einsum("bhts,bhsd->bthd" if heads_first else "bhts,bshd->bthd", weights, v)
-    return dense(p, mixed.reshape(batch, length, width), width, transposed)
+    return dense(p, mixed.reshape(x.shape), x.shape[-1], transposed)

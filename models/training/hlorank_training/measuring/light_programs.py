@@ -7,15 +7,15 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from hlorank_training.measuring.layers import channel_axis, layer_norm
+from hlorank_training.measuring.layers import layer_norm, norm
 
 
 def adam(p, weights, gradient):
     """A step with clipping, weight decay and bias correction."""
     first = p(*weights.shape)
     second = p(*weights.shape) ** 2
-    norm = jnp.sqrt(jnp.sum(gradient**2))
-    gradient = gradient * jnp.minimum(1.0, 1.0 / (norm + 1e-6))
+    length = jnp.sqrt(jnp.sum(gradient**2))
+    gradient = gradient * jnp.minimum(1.0, 1.0 / (length + 1e-6))
     first = 0.9 * first + 0.1 * gradient
     second = 0.999 * second + 0.001 * gradient**2
     step = (first / 0.19) / (jnp.sqrt(second / 0.002) + 1e-8) + 0.01 * weights
@@ -114,15 +114,13 @@ def layer_norm_gate(p, x, layers):
 
 def group_norm(p, x, groups, layers, order="NHWC"):
     """Normalizations of groups of channels, with swish."""
-    axis = channel_axis(order)
+    axis = order.index("C")
     for _ in range(layers):
         split = [*x.shape[:axis], groups, x.shape[axis] // groups, *x.shape[axis + 1 :]]
         y = x.reshape(split)
         axes = tuple(n for n in range(1, y.ndim) if n != axis)
         y = (y - y.mean(axes, keepdims=True)) * lax.rsqrt(y.var(axes, keepdims=True) + 1e-5)
-        sides = [-1 if letter == "C" else 1 for letter in order]
-        y = y.reshape(x.shape) * p(x.shape[axis]).reshape(sides) + p(x.shape[axis]).reshape(sides)
-        x = x + jax.nn.silu(y)
+        x = x + jax.nn.silu(norm(p, y.reshape(x.shape), order))
     return x
 
 

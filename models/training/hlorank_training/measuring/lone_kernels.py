@@ -1,21 +1,24 @@
 """Times kernels alone, with inputs in the nearest caches and, if they are large, farther away.
 
-Times are processor time of the process: other processes preempt it, which takes none of it.
+Times are processor time of the process: other processes preempt it, which takes none of it. The
+process may die: XLA aborts on fusions that it cannot generate.
 """
 
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import cycle, islice
+from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 from hlorank_tune.measure.execute import Executable, on_device
 from hlorank_tune.measure.fusion.compilation import CHOSEN_FUSION, LOOPED
 from hlorank_tune.measure.fusion.write import Builder, looped
-from hlorank_tune.measure.schema import ShapeProto
+from hlorank_tune.measure.host import first_line
+from hlorank_tune.measure.schema import HloModuleProto, ShapeProto
 
 PASSES = 2
 ROUNDS = 5
@@ -50,6 +53,16 @@ class LoneTimes:
     """With inputs that the repetition before has read."""
     warm: Times | None = None
     """With inputs and outputs in the cache that cores share; None for small and short kernels."""
+
+
+def serve(connection: Connection, request: bytes) -> None:
+    """Answers with the ``LoneTimes`` of a serialized kernel as a dictionary, or its ``error``."""
+    try:
+        answer = asdict(time_kernel(HloModuleProto.FromString(request)))
+    # Compilers raise errors of several types.
+    except Exception as error:
+        answer = {"error": first_line(error)}
+    connection.send(answer)
 
 
 def time_kernel(kernel: Any) -> LoneTimes:

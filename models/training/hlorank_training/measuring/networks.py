@@ -6,9 +6,11 @@ from jax import lax
 
 from hlorank_training.measuring.layers import (
     attention,
-    channel_axis,
     conv,
+    conv_norm,
     dense,
+    feed_forward,
+    in_heads,
     layer_norm,
     norm,
     pool,
@@ -18,22 +20,20 @@ from hlorank_training.measuring.layers import (
 
 def plain_convnet(p, x, widths, order="NHWC", kernel="HWIO"):
     for width in widths:
-        x = jax.nn.relu(norm(p, conv(p, x, width, order=order, kernel=kernel), order))
+        x = jax.nn.relu(conv_norm(p, x, width, order=order, kernel=kernel))
         x = pool(jax.nn.relu(conv(p, x, width, order=order, kernel=kernel)), order)
     return dense(p, spatial_mean(x, order), 10)
 
 
 def residual_net(p, x, widths, order="NHWC", bottleneck=False):
-    x = jax.nn.relu(norm(p, conv(p, x, widths[0], 5, 2, order=order), order))
+    x = jax.nn.relu(conv_norm(p, x, widths[0], 5, 2, order))
     for stage, width in enumerate(widths):
         stride = 2 if stage else 1
         shortcut = conv(p, x, width, 1, stride, order=order) if stage else x
-        inner = width // 2 if bottleneck else width
-        y = jax.nn.relu(
-            norm(p, conv(p, x, inner, 1 if bottleneck else 3, stride, order=order), order)
-        )
+        inner, size = (width // 2, 1) if bottleneck else (width, 3)
+        y = jax.nn.relu(conv_norm(p, x, inner, size, stride, order))
         y = jax.nn.relu(conv(p, y, inner, 3, order=order)) if bottleneck else y
-        y = norm(p, conv(p, y, width, 1 if bottleneck else 3, order=order), order)
+        y = conv_norm(p, y, width, size, order=order)
         x = jax.nn.relu(y + shortcut)
     return dense(p, spatial_mean(x, order), 100)
 
@@ -41,8 +41,8 @@ def residual_net(p, x, widths, order="NHWC", bottleneck=False):
 def mobile_net(p, x, widths, order="NHWC", squeeze=False):
     x = jax.nn.relu6(conv(p, x, widths[0], 3, 2, order=order))
     for width in widths:
-        inner = x.shape[channel_axis(order)] * 3
-        y = jax.nn.relu6(norm(p, conv(p, x, inner, 1, order=order), order))
+        inner = x.shape[order.index("C")] * 3
+        y = jax.nn.relu6(conv_norm(p, x, inner, 1, order=order))
         y = jax.nn.relu6(conv(p, y, inner, 3, groups=inner, order=order))
         if squeeze:
             gate = dense(p, jax.nn.silu(dense(p, spatial_mean(y, order), inner // 4)), inner)
@@ -50,7 +50,7 @@ def mobile_net(p, x, widths, order="NHWC", squeeze=False):
                 y.shape[0] if letter == "N" else -1 if letter == "C" else 1 for letter in order
             ]
             y = y * jax.nn.sigmoid(gate).reshape(shape)
-        y = norm(p, conv(p, y, width, 1, order=order), order)
+        y = conv_norm(p, y, width, 1, order=order)
         x = x + y if x.shape == y.shape else y
     return dense(p, spatial_mean(x, order), 100)
 
@@ -78,7 +78,7 @@ def u_net(p, x, width, depth, order="NHWC"):
         for axis, letter in enumerate(order):
             x = jnp.repeat(x, 2, axis) if letter in "HW" else x
         x = jnp.concatenate(
-            [conv(p, x, width * 2**level, order=order), skips[level]], channel_axis(order)
+            [conv(p, x, width * 2**level, order=order), skips[level]], order.index("C")
         )
         x = jax.nn.relu(conv(p, x, width * 2**level, order=order))
     return conv(p, x, 4, 1, order=order)
@@ -87,8 +87,7 @@ def u_net(p, x, width, depth, order="NHWC"):
 def transformer(p, x, layers, heads, causal=False, transposed=False, heads_first=True):
     for _ in range(layers):
         x = x + attention(p, layer_norm(p, x), heads, causal, transposed, heads_first)
-        hidden = jax.nn.gelu(dense(p, layer_norm(p, x), 4 * x.shape[-1], transposed))
-        x = x + dense(p, hidden, x.shape[-1], transposed)
+        x = feed_forward(p, x, 4, transposed)
     return dense(p, layer_norm(p, x), 16, transposed)
 
 
@@ -106,40 +105,36 @@ def window_attention(p, x, layers, heads, window, order="NHWC"):
         y = attention(p, y.reshape(-1, window * window, width), heads)
         y = y.reshape(batch, rows, columns, window, window, width).transpose(0, 1, 3, 2, 4, 5)
         x = x + jnp.roll(y.reshape(batch, height, side, width), (shift, shift), (1, 2))
-        x = x + dense(p, jax.nn.gelu(dense(p, layer_norm(p, x), 2 * width)), width)
+        x = feed_forward(p, x)
     return dense(p, x.mean((1, 2)), 10)
 
 
 def linear_attention(p, x, layers, heads, transposed=False):
     """Attention without softmax: it multiplies keys by values first, at a cost linear in length."""
-    batch, length, width = x.shape
     for _ in range(layers):
         y = layer_norm(p, x)
-        query, key, value = (
-            dense(p, y, width, transposed).reshape(batch, length, heads, width // heads)
-            for _ in range(3)
-        )
+        query, key, value = (in_heads(p, y, heads, transposed) for _ in range(3))
         query = jax.nn.elu(query) + 1
         key = jax.nn.elu(key) + 1
         summary = jnp.einsum("bshd,bshe->bhde", key, value)
         weight = jnp.einsum("bthd,bhd->bth", query, key.sum(1))
         mixed = jnp.einsum("bthd,bhde->bthe", query, summary) / weight[..., None]
-        x = x + dense(p, mixed.reshape(batch, length, width), width, transposed)
-        x = x + dense(p, jax.nn.gelu(dense(p, layer_norm(p, x), 2 * width)), width)
+        x = x + dense(p, mixed.reshape(x.shape), x.shape[-1], transposed)
+        x = feed_forward(p, x)
     return dense(p, x, 16)
 
 
 def multi_query_attention(p, x, layers, heads):
     """All heads share one key and one value; the dense layer is gated."""
-    batch, length, width = x.shape
+    width = x.shape[-1]
     for _ in range(layers):
         y = layer_norm(p, x)
-        query = dense(p, y, width).reshape(batch, length, heads, width // heads)
+        query = in_heads(p, y, heads)
         key = dense(p, y, width // heads)
         value = dense(p, y, width // heads)
         weights = jax.nn.softmax(jnp.einsum("bthd,bsd->bhts", query, key), -1)
         mixed = jnp.einsum("bhts,bsd->bthd", weights, value)
-        x = x + dense(p, mixed.reshape(batch, length, width), width)
+        x = x + dense(p, mixed.reshape(x.shape), width)
         y = layer_norm(p, x)
         x = x + dense(p, jax.nn.silu(dense(p, y, 2 * width)) * dense(p, y, 2 * width), width)
     return dense(p, x, 16)
@@ -147,16 +142,14 @@ def multi_query_attention(p, x, layers, heads):
 
 def cross_attention(p, x, memory, layers, heads):
     """Queries [batch, t, width] read a longer memory [batch, s, width], as Perceivers do."""
-    batch, length, width = x.shape
+    width = x.shape[-1]
     for _ in range(layers):
-        query = dense(p, layer_norm(p, x), width).reshape(batch, length, heads, -1)
-        key, value = (
-            dense(p, memory, width).reshape(batch, memory.shape[1], heads, -1) for _ in range(2)
-        )
+        query = in_heads(p, layer_norm(p, x), heads)
+        key, value = (in_heads(p, memory, heads) for _ in range(2))
         weights = jax.nn.softmax(jnp.einsum("bthd,bshd->bhts", query, key), -1)
         mixed = jnp.einsum("bhts,bshd->bthd", weights, value)
-        x = x + dense(p, mixed.reshape(batch, length, width), width)
-        x = x + dense(p, jax.nn.gelu(dense(p, layer_norm(p, x), 2 * width)), width)
+        x = x + dense(p, mixed.reshape(x.shape), width)
+        x = feed_forward(p, x)
     return dense(p, x, 16)
 
 
@@ -165,7 +158,7 @@ def dense_net(p, x, growth, layers, order="NHWC"):
     x = conv(p, x, 2 * growth, order=order)
     for _ in range(layers):
         y = jax.nn.relu(conv(p, jax.nn.relu(norm(p, x, order)), 2 * growth, 1, order=order))
-        x = jnp.concatenate([x, conv(p, y, growth, order=order)], channel_axis(order))
+        x = jnp.concatenate([x, conv(p, y, growth, order=order)], order.index("C"))
     return dense(p, spatial_mean(pool(x, order), order), 10)
 
 
@@ -182,36 +175,33 @@ def mixer(p, x, layers, transposed=False):
         y = layer_norm(p, x).swapaxes(1, 2)
         y = dense(p, jax.nn.gelu(dense(p, y, 2 * y.shape[-1], transposed)), y.shape[-1], transposed)
         x = x + y.swapaxes(1, 2)
-        x = x + dense(p, jax.nn.gelu(dense(p, layer_norm(p, x), 2 * x.shape[-1])), x.shape[-1])
+        x = feed_forward(p, x)
     return dense(p, x.mean(1), 10)
 
 
-def perceptron(p, x, widths, transposed=False):
+def rectified(p, x, widths, transposed=False):
     for width in widths:
         x = jax.nn.relu(dense(p, x, width, transposed))
-    return dense(p, x, 10, transposed)
+    return x
+
+
+def perceptron(p, x, widths, transposed=False):
+    return dense(p, rectified(p, x, widths, transposed), 10, transposed)
 
 
 def recommender(p, dense_features, tables, width=64):
     """Dense features [batch, d] and embeddings [batch, fields, width], crossed pairwise."""
-    x = perceptron_trunk(p, dense_features, (256, width))
+    x = rectified(p, dense_features, (256, width))
     stacked = jnp.concatenate([x[:, None, :], tables], 1)
     crossed = jnp.einsum("bie,bje->bij", stacked, stacked)
     x = jnp.concatenate([x, crossed.reshape(x.shape[0], -1)], 1)
-    return dense(p, perceptron_trunk(p, x, (512, 256)), 1)
-
-
-def perceptron_trunk(p, x, widths):
-    for width in widths:
-        x = jax.nn.relu(dense(p, x, width))
-    return x
+    return dense(p, rectified(p, x, (512, 256)), 1)
 
 
 def recurrent(p, x, hidden, steps):
     """An LSTM unrolled over time-major input [steps, batch, width]."""
-    projected = (x.reshape(-1, x.shape[-1]) @ p(x.shape[-1], 4 * hidden)).reshape(
-        steps, -1, 4 * hidden
-    )
+    projected = x.reshape(-1, x.shape[-1]) @ p(x.shape[-1], 4 * hidden)
+    projected = projected.reshape(steps, -1, 4 * hidden)
     state = cell = jnp.zeros((x.shape[1], hidden))
     recurrent_weights = p(4 * hidden, hidden)
     bias = p(4 * hidden)
@@ -273,8 +263,7 @@ def autoencoder(p, x, widths, order="NHWC"):
     for width in widths:
         x = jax.nn.relu(conv(p, x, width, 3, 2, order=order))
     for width in reversed(widths):
-        sides = {"H": 3, "W": 3, "I": x.shape[channel_axis(order)], "O": width}
-        weights = p(*(sides[letter] for letter in "HWIO"))
+        weights = p(3, 3, x.shape[order.index("C")], width)
         x = jax.nn.relu(
             lax.conv_transpose(x, weights, (2, 2), "SAME", dimension_numbers=(order, "HWIO", order))
         )

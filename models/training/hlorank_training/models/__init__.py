@@ -7,6 +7,6 @@
 * fusions: ``kernel_time``, on a ``kernel_batch`` and the ``kernel_work`` (with ``kernel_access``)
   of its nodes, whose opcodes ``opcode_ids`` numbers
 * feature sets: ``feature_set_model``
-* training: ``train``, ``train_kernels`` and ``train_feature_sets``, by ``training_settings``, whose
-  files ``checkpoint`` writes
+* training: ``train``, ``train_kernels`` and ``train_feature_sets``, with the ``steps`` of all and
+  ``training_settings``, whose files ``checkpoint`` writes
 """

@@ -40,9 +40,14 @@ class Architecture:
     """By name: ``small`` for the run times that ship; papers' architectures have others too."""
 
     @property
+    def settings(self) -> Any:
+        """Those of the model in the first preset."""
+        return next(iter(self.presets.values())).model
+
+    @property
     def task(self) -> str:
         """``layout`` or ``tile``"""
-        return next(iter(self.presets.values())).model.task
+        return self.settings.task
 
     def preset(self, name: str) -> Preset:
         """Returns a preset; raises ``ValueError`` if it does not exist."""

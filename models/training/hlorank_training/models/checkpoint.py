@@ -21,20 +21,15 @@ def save_checkpoint(path: Path, model: nn.Module) -> None:
 
 
 def load_checkpoint(path: Path, registry: Registry) -> nn.Module:
-    """Reads a checkpoint that ``save_checkpoint`` wrote, of an architecture of the registry."""
+    """Reads a checkpoint that ``save_checkpoint`` wrote, of an architecture of the registry or of
+    the model of fusions."""
     content = torch.load(path, weights_only=True)
     settings = content["settings"]
-    entry = registry.find(settings["task"], content["architecture"])
-    settings_class = type(next(iter(entry.presets.values())).model)
-    model = entry.model(settings_class(**settings))
-    model.load_state_dict(content["state"])
-    return model.eval()
-
-
-def load_kernel_model(path: Path) -> KernelTimeModel:
-    """Reads the checkpoint of a model of fusions."""
-    content = torch.load(path, weights_only=True)
-    model = KernelTimeModel(KernelTimeSettings(**content["settings"]))
+    if settings["task"] == "fusion":
+        model = KernelTimeModel(KernelTimeSettings(**settings))
+    else:
+        entry = registry.find(settings["task"], content["architecture"])
+        model = entry.model(type(entry.settings)(**settings))
     model.load_state_dict(content["state"])
     return model.eval()
 

@@ -91,7 +91,10 @@ class Encoder(SplitEncoder):
         self.static_norm = RootMeanSquareNorm(hidden)
         self.around = nn.Linear(hidden, joined, bias=False)
         self.own = nn.Linear(hidden, joined)
-        self.configuration = _configuration_part(settings)
+        if settings.task == "layout":
+            self.configuration = LayoutPart(joined, settings.feature_dropout)
+        else:
+            self.configuration = (VectorTilePart if settings.vectors else TilePart)(joined)
         self.loops = LoopPart(joined) if settings.loops else None
         self.tensors = ("nodes", *self.configuration.Tensors._fields)
         self.dense = nn.Linear(joined, joined)
@@ -115,18 +118,16 @@ class Encoder(SplitEncoder):
     def of_segments(self, batch: SegmentBatch) -> tuple[Tensor, ...]:
         own = self.static(self.hide(self.standardise(batch.features)))
         own = own + look_up(self.opcode.weight, batch.opcode)
-        around = self.static_norm(self._layers(own.flatten(0, 1), batch)).view_as(own)
-        part, added = self.configuration.of_segments(batch)
-        return (self.own(own) + self.around(around) + added, *part)
-
-    def _layers(self, own: Tensor, batch: SegmentBatch) -> Tensor:
-        """Maps nodes [S*N,H] to what GraphSAGE and Transformer make of them, of the same shape."""
         # Nodes are flattened to [S*N,H]: ONNX Runtime is fastest at two-dimensional products.
-        h = self.first(own)
+        h = self.first(own.flatten(0, 1))
         neighbours = neighbour_weights(batch.edges)
         for sage in self.sages:
             h = sage(h, neighbours)
-        return h if self.attention is None else self.attention(h, hidden_keys(batch.mask))
+        if self.attention is not None:
+            h = self.attention(h, hidden_keys(batch.mask))
+        around = self.static_norm(h).view_as(own)
+        part, added = self.configuration.of_segments(batch)
+        return (self.own(own) + self.around(around) + added, *part)
 
     def of_rows(self, tensors: tuple[Tensor, ...], *configuration: Tensor) -> Tensor:
         nodes, *part = tensors
@@ -157,12 +158,6 @@ class Encoder(SplitEncoder):
         chosen = F.one_hot(amount, weights.shape[1]).to(parts.dtype).mT
         # Nothing is negative, so the maximum is the chosen sum. ONNX Runtime is slow at a sum here.
         return ((weights @ parts) * chosen).amax(1)
-
-
-def _configuration_part(settings: ModelSettings) -> nn.Module:
-    if settings.task == "layout":
-        return LayoutPart(settings.joined, settings.feature_dropout)
-    return (VectorTilePart if settings.vectors else TilePart)(settings.joined)
 
 
 class Head(nn.Module):
@@ -198,14 +193,11 @@ class GraphSageTransformer(SegmentModel):
     """Encoder and head, trained together."""
 
     def __init__(self, settings: ModelSettings):
-        super().__init__()
-        self.settings = settings
-        self.embedding = settings.embedding + (LOOP_CHANNELS if settings.loops else 0)
-        self.encoder = Encoder(settings)
+        width = settings.embedding + (LOOP_CHANNELS if settings.loops else 0)
+        encoder = Encoder(settings)
         # Channels of loops may be negative, and no others are.
-        self.head = (
-            MemberHead(self.embedding) if settings.loops else Head(self.embedding, torch.log1p)
-        )
+        head = MemberHead(width) if settings.loops else Head(width, torch.log1p)
+        super().__init__(settings, width, encoder, head)
 
     @classmethod
     def form(cls, settings: ModelSettings) -> Form:

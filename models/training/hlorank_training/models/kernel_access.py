@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hlorank_training.models.opcode_ids import OPCODE_IDS
+from hlorank_training.models.opcode_ids import is_opcode
 
 MINOR = ("concatenate", "pad", "slice", "reshape", "transpose", "reduce", "broadcast", "reverse")
 """Opcodes that can change the minor dimension."""
@@ -56,16 +56,17 @@ def access(opcode: Tensor, features: Tensor, edges: Tensor) -> Access:
     operand_minor = (edges * minor.unsqueeze(1)).amax(-1)
     operand_rank = (edges * rank.mT).amax(-1, keepdim=True)
     # Listed dimensions are as many as a shape that is the result's or the operand's has fewer.
-    reduced = _is("reduce", opcode).unsqueeze(-1) * (places < operand_rank - rank)
+    reduced = is_opcode("reduce", opcode).unsqueeze(-1) * (places < operand_rank - rank)
     is_reduced = (_one_hot(listed) * reduced.unsqueeze(-1)).amax(-2)
     largest = listed.amax(-1)
-    resized = _any(_RESIZING, opcode) * (minor != operand_minor).float()
-    moved = _is("transpose", opcode) * ((listed * last).sum(-1) != rank.squeeze(-1) - 1).float()
+    resized = sum(is_opcode(name, opcode) for name in _RESIZING) * (minor != operand_minor).float()
+    is_transpose = is_opcode("transpose", opcode)
+    moved = is_transpose * ((listed * last).sum(-1) != rank.squeeze(-1) - 1).float()
     sums = is_reduced.sum(-1) * (largest == operand_rank.squeeze(-1) - 1).float()
-    repeats = _is("broadcast", opcode) * (largest != rank.squeeze(-1) - 1).float()
-    turned = _is("reverse", opcode) * (largest == rank.squeeze(-1) - 1).float()
+    repeats = is_opcode("broadcast", opcode) * (largest != rank.squeeze(-1) - 1).float()
+    turned = is_opcode("reverse", opcode) * (largest == rank.squeeze(-1) - 1).float()
     changes = (resized + moved + sums + repeats + turned).clamp(max=1)
-    kinds = [_is(name, opcode)[..., None, None] for name in _KINDS]
+    kinds = [is_opcode(name, opcode)[..., None, None] for name in _KINDS]
     moves = [
         _one_hot(listed) * (places < rank).unsqueeze(-1),
         _one_hot(listed).mT * (places < operand_rank).unsqueeze(-2),
@@ -162,11 +163,3 @@ def start(found: Access, begin: Tensor) -> Tensor:
     """Returns the evaluations of the root by loop and dimension: [S,N,7,6]."""
     loops = F.pad(torch.eye(DIMENSIONS), (0, 0, 0, 1))
     return begin[..., None, None] * loops
-
-
-def _is(name: str, opcode: Tensor) -> Tensor:
-    return (opcode == OPCODE_IDS[name]).float()
-
-
-def _any(names: tuple[str, ...], opcode: Tensor) -> Tensor:
-    return sum(_is(name, opcode) for name in names)

@@ -72,12 +72,8 @@ class KernelTimeEncoder(nn.Module):
         self.register_buffer("amount_mean", torch.zeros(AMOUNTS))
         self.register_buffer("amount_scale", torch.ones(AMOUNTS))
         self.cost = network(hidden, hidden, settings.dropout, np.log(_COSTS).tolist())
-        self.kernel = self.kernel_network(3 * hidden, settings)
-
-    def kernel_network(self, pooled: int, settings: KernelTimeSettings) -> nn.Sequential:
-        """Returns what maps the pooled nodes and the amounts of work to a factor and a call."""
         before_training = [0.0, float(np.log(CALL))]
-        return network(pooled + AMOUNTS, settings.hidden, settings.dropout, before_training)
+        self.kernel = network(3 * hidden + AMOUNTS, hidden, settings.dropout, before_training)
 
     def fit(self, kernels: Sequence[MeasuredKernel]) -> None:
         """Computes the statistics of the training kernels, which scale the inputs."""
@@ -111,41 +107,26 @@ class KernelTimeEncoder(nn.Module):
         What has one number per kernel is computed per row: the server pads rows to a multiple of
         four, without which ONNX Runtime rounds the last numbers of an array differently.
         """
-
         nodes = self.nodes(batch, work)
-        costs = self.costs(nodes)
-        factor, call = self.of_kernel(self.pooled(nodes, batch.mask, work), work, segment)
-        evaluation, byte, product = costs.exp().unbind(-1)
-        times = work.work * evaluation + work.bytes * byte + work.products * product
-        total = every_row((times * batch.mask).sum(-1), segment)
-        return torch.log(total + call.clamp(-5.0, 8.0).exp()) + factor
-
-    def costs(self, nodes: Tensor) -> Tensor:
-        """Returns the logarithms of the nodes' costs: [S,N,3]."""
-        return self.cost(nodes).clamp(-9.0, 5.0)
-
-    def of_kernel(
-        self, pooled: Tensor, work: Work, segment: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """Maps the pooled nodes of every kernel to a factor and a call, both logarithms: [B]."""
-        amounts = torch.log1p(every_row(work.amounts, segment)) - self.amount_mean
-        known = [
-            every_row(pooled, segment),
-            (amounts * self.amount_scale).clamp(-_CLIP, _CLIP),
-        ]
-        factor, call = self.kernel(torch.cat(known, -1)).unbind(-1)
-        return factor, call
-
-    def pooled(self, nodes: Tensor, mask: Tensor, work: Work) -> Tensor:
-        """Reduces what is known of the nodes [S,N,H] to one vector per kernel."""
-        real = mask.unsqueeze(-1)
+        costs = self.cost(nodes).clamp(-9.0, 5.0)
+        real = batch.mask.unsqueeze(-1)
         share = work.work / work.work.sum(-1, keepdim=True).clamp(min=1)
         pooled = [
             (nodes * real).sum(1) / real.sum(1),
             (nodes + absent(real)).amax(1),
             (nodes * share.unsqueeze(-1)).sum(1),
         ]
-        return torch.cat(pooled, -1)
+        of_kernel = torch.cat(pooled, -1)
+        amounts = torch.log1p(every_row(work.amounts, segment)) - self.amount_mean
+        known = [
+            every_row(of_kernel, segment),
+            (amounts * self.amount_scale).clamp(-_CLIP, _CLIP),
+        ]
+        factor, call = self.kernel(torch.cat(known, -1)).unbind(-1)
+        evaluation, byte, product = costs.exp().unbind(-1)
+        times = work.work * evaluation + work.bytes * byte + work.products * product
+        total = every_row((times * batch.mask).sum(-1), segment)
+        return torch.log(total + call.clamp(-5.0, 8.0).exp()) + factor
 
     def nodes(self, batch: KernelBatch, work: Work) -> Tensor:
         """Returns what the network knows of every node: [S,N,H]."""
@@ -199,12 +180,11 @@ class KernelTimeModel(nn.Module):
     kind = "segment"
     architecture = "graphsage-transformer-kernel-time"
     embedding = 1
-    encoder_of = KernelTimeEncoder
 
     def __init__(self, settings: KernelTimeSettings):
         super().__init__()
         self.settings = settings
-        self.encoder = self.encoder_of(settings)
+        self.encoder = KernelTimeEncoder(settings)
         self.head = Total()
 
     def forward(self, batch: KernelBatch, work: Work) -> Tensor:

@@ -22,8 +22,8 @@ from hlorank_training.models.kernel_access import (
     start,
     walk,
 )
-from hlorank_training.models.opcode_ids import OPCODE_IDS
-from hlorank_training.models.segment_model import OPCODES
+from hlorank_training.models.opcode_ids import OPCODE_IDS, is_opcode
+from hlorank_training.models.segment_model import BYTES_OF_TYPES, ELEMENTS, OPCODES, TYPES
 
 GROUPS = (
     ("divide", "remainder"),
@@ -59,11 +59,7 @@ _HALVINGS = 2
 _DOUBLINGS = 7
 """Within such a part, paths of up to 2 to the power of this many nodes are followed: all of them,
 since the largest kernels have 512 nodes."""
-_TYPES = slice(2, 21)
-_ELEMENTS = 28
 _WINDOW = slice(44, 45)
-_BYTES_OF_TYPES = (0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2, 8, 16, 0, 0, 0)
-"""Bytes of an element, by the order of the one-hot columns of its type."""
 
 
 @dataclass(frozen=True)
@@ -94,25 +90,28 @@ class KernelWork(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self._keep("elementwise", _flags(ELEMENTWISE))
-        self._keep("groups", _groups())
-        self._keep("free", _flags(FREE))
-        self._keep("bytes", torch.tensor(_BYTES_OF_TYPES).float())
-
-    def _keep(self, name: str, table: Tensor) -> None:
-        self.register_buffer(name, table, persistent=False)
+        tables = {
+            "elementwise": _flags(ELEMENTWISE),
+            "groups": _groups(),
+            "free": _flags(FREE),
+            "bytes": torch.tensor(BYTES_OF_TYPES).float(),
+        }
+        for name, table in tables.items():
+            self.register_buffer(name, table, persistent=False)
 
     def forward(self, opcode: Tensor, features: Tensor, edges: Tensor, mask: Tensor) -> Work:
         """Maps opcodes i64 [S,N], raw features f32 [S,N,140], edges f32 [S,N,N] from consumers to
         producers and mask f32 [S,N]."""
-        elements = features[..., _ELEMENTS].clamp(min=1) * mask
+        elements = features[..., ELEMENTS].clamp(min=1) * mask
         window = features[..., _WINDOW].clamp(min=1)
         # Roots of called computations have their caller as a user.
         root = features[..., 0] * mask * (edges.sum(1) == 0).float()
-        parameter = _is("parameter", opcode) * mask
+        parameter = is_opcode("parameter", opcode) * mask
         is_free = self.free[opcode]
         found = access(opcode, features, edges)
-        hops = self._hops(opcode, edges, (elements, window))
+        # How often a producer is computed per evaluation of a consumer with another index: [S,N,N].
+        hops = edges * (1 - self.elementwise[opcode]).unsqueeze(-1)
+        hops = hops * _reads(opcode, elements, window)
         evaluations, walked = self._evaluations(opcode, edges, hops, root * elements, found)
         evaluations = evaluations * mask
         walks = walk(found, root, walked, evaluations)
@@ -120,40 +119,24 @@ class KernelWork(nn.Module):
         ways = ways + torch.maximum(walks.across, walks.reduced_across)
         rows = evaluations * ways.clamp(max=1)
         largest = (edges * elements.unsqueeze(1)).amax(-1)
-        reduced = (largest / elements.clamp(min=1) - 1).clamp(min=0) * _is("reduce", opcode)
-        windowed = (window.squeeze(-1) - 1) * _is("reduce-window", opcode)
+        reduced = (largest / elements.clamp(min=1) - 1).clamp(min=0) * is_opcode("reduce", opcode)
+        windowed = (window.squeeze(-1) - 1) * is_opcode("reduce-window", opcode)
         work = evaluations * (1 + reduced + windowed) * (1 - is_free)
         products = _products(opcode, elements, edges) * mask
-        element = features[..., _TYPES] @ self.bytes
+        element = features[..., TYPES] @ self.bytes
         size = elements * element
         read = torch.minimum(size, evaluations * element + rows * _LINE) * parameter
         sums = [size * parameter, size * root, products, evaluations * parameter]
         sums += [rows * parameter, read, found.minor * root]
-        sums += [work * found.changes * _is(name, opcode) for name in MINOR]
+        sums += [work * found.changes * is_opcode(name, opcode) for name in MINOR]
         groups = self.groups[opcode]
         by_group = [(work.unsqueeze(-1) * groups).sum(1), (mask.unsqueeze(-1) * groups).sum(1)]
         amounts = torch.cat([*by_group, torch.stack([one.sum(-1) for one in sums], -1)], -1)
         output = (elements * root).sum(-1, keepdim=True).clamp(min=1)
         amounts = torch.cat([amounts, amounts / output], -1)
         moved = read + size * root
-        return Work(
-            elements,
-            evaluations,
-            work,
-            moved,
-            rows,
-            found,
-            walks,
-            products,
-            root,
-            parameter,
-            amounts,
-        )
-
-    def _hops(self, opcode: Tensor, edges: Tensor, sizes: tuple[Tensor, Tensor]) -> Tensor:
-        """Returns how often a producer is computed per evaluation of a consumer with another
-        index: [S,N,N]."""
-        return edges * (1 - self.elementwise[opcode]).unsqueeze(-1) * _reads(opcode, *sizes)
+        counts = elements, evaluations, work, moved, rows
+        return Work(*counts, found, walks, products, root, parameter, amounts)
 
     def _evaluations(
         self, opcode: Tensor, edges: Tensor, hops: Tensor, begin: Tensor, found: Access
@@ -209,9 +192,9 @@ def _reached(direct: Tensor, halvings: int) -> Tensor:
 def _reads(opcode: Tensor, elements: Tensor, window: Tensor) -> Tensor:
     """Returns how many elements of a producer one element of a consumer reads: [S,N,N]."""
     ratio = elements.unsqueeze(1) / elements.unsqueeze(2).clamp(min=1)
-    reduces = _is("reduce", opcode).unsqueeze(-1)
-    slides = _is("reduce-window", opcode).unsqueeze(-1)
-    selects = (_is("concatenate", opcode) + _is("pad", opcode)).unsqueeze(-1)
+    reduces = is_opcode("reduce", opcode).unsqueeze(-1)
+    slides = is_opcode("reduce-window", opcode).unsqueeze(-1)
+    selects = (is_opcode("concatenate", opcode) + is_opcode("pad", opcode)).unsqueeze(-1)
     more = ratio.clamp(min=1) - 1
     less = ratio.clamp(max=1) - 1
     return 1 + reduces * more + slides * (window - 1) + selects * less
@@ -219,15 +202,11 @@ def _reads(opcode: Tensor, elements: Tensor, window: Tensor) -> Tensor:
 
 def _products(opcode: Tensor, elements: Tensor, edges: Tensor) -> Tensor:
     """Returns m n k for [m, k] x [k, n], the root of the product of the three sizes: [S,N]."""
-    contracts = _is("dot", opcode) + _is("convolution", opcode)
+    contracts = is_opcode("dot", opcode) + is_opcode("convolution", opcode)
     logarithm = torch.log(elements.clamp(min=1))
     both = (edges @ logarithm.unsqueeze(-1)).squeeze(-1)
     # Of nodes with many operands, the product might overflow.
     return contracts * torch.exp(contracts * (logarithm + both) / 2)
-
-
-def _is(name: str, opcode: Tensor) -> Tensor:
-    return (opcode == OPCODE_IDS[name]).float()
 
 
 def _flags(names: Iterable[str]) -> Tensor:

@@ -1,5 +1,7 @@
 """Ids of HLO opcodes, as ``graph/src/opcode.rs`` numbers them. Opcodes without an id have 0."""
 
+from torch import Tensor
+
 OPCODE_IDS = {
     "abs": 1,
     "add": 2,
@@ -71,3 +73,8 @@ OPCODE_IDS = {
     "tuple": 100,
     "xor": 55,
 }
+
+
+def is_opcode(name: str, opcode: Tensor) -> Tensor:
+    """Returns 1 at nodes with this opcode, and 0 elsewhere."""
+    return (opcode == OPCODE_IDS[name]).float()

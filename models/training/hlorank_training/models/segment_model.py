@@ -18,6 +18,12 @@ FEATURES = 140
 TILE_FEATURES = 24
 LOOP_FEATURES = 198
 """Columns of a tile's loops, behind its features."""
+TYPES = slice(2, 21)
+"""Feature columns of the type of elements, one-hot."""
+BYTES_OF_TYPES = (0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2, 8, 16, 0, 0, 0)
+"""Bytes of an element, by the order of these columns."""
+ELEMENTS = 28
+"""Feature column of the number of elements."""
 _DIMENSIONS = slice(21, 27)
 """Feature columns of the output shape, the major dimension first."""
 
@@ -132,14 +138,18 @@ class SegmentModel(nn.Module):
     kind = "segment"
     architecture: str
     """Name in the registry and in manifests."""
-    settings: Any
-    """A frozen dataclass that has ``task``: ``layout`` or ``tile``."""
-    encoder: SegmentEncoder
-    """Maps the six inputs of ``encoder.onnx`` to embeddings f32 [B,D]."""
-    head: nn.Module
-    """Maps sums of embeddings f32 [C,D] to scores f32 [C]."""
-    embedding: int
-    """Width D of the embeddings."""
+
+    def __init__(self, settings: Any, embedding: int, encoder: SegmentEncoder, head: nn.Module):
+        """``settings`` is a frozen dataclass that has ``task``, ``layout`` or ``tile``.
+
+        ``encoder`` maps the six inputs of ``encoder.onnx`` to embeddings f32 [B,D], whose width D
+        is ``embedding``, and ``head`` sums of them f32 [C,D] to scores f32 [C].
+        """
+        super().__init__()
+        self.settings = settings
+        self.embedding = embedding
+        self.encoder = encoder
+        self.head = head
 
     @classmethod
     def form(cls, _: Any) -> Form:

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
 from hlorank_training.data.dataset import Measured, distinct
 from hlorank_training.data.ranking_quality import kendall_tau
 from hlorank_training.models.architecture import Preset
 from hlorank_training.models.checkpoint import read_state, write_state
+from hlorank_training.models.steps import Steps, seeded
 from hlorank_training.models.training_settings import TrainSettings
 
 
@@ -51,19 +51,14 @@ def train(
 
     Raises ``RuntimeError`` if a training with other settings or graphs is in ``keeping.state``.
     """
-    torch.manual_seed(preset.training.seed)
-    # The products are small: more threads would mostly wait for each other.
-    torch.set_num_threads(1)
+    random = seeded(preset.training.seed)
     graphs = [distinct(graph, preset.training.repeated) for graph in train_graphs]
-    model = model_class.for_graphs(preset.model, graphs).to(_device())
-    trainer = _Trainer(model, preset.training, graphs, validation_graphs, keeping)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = model_class.for_graphs(preset.model, graphs).to(device)
+    trainer = _Trainer(model, preset.training, random, graphs, validation_graphs, keeping)
     trainer.run()
     model.load_state_dict(trainer.best_state)
     return Trained(model.cpu().eval(), trainer.history)
-
-
-def _device() -> str:
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def score_graph(model: nn.Module, graph: Measured) -> np.ndarray:
@@ -109,21 +104,21 @@ def learning_rate_factor(settings: TrainSettings, epoch: int) -> float:
 
 
 class _Trainer:
-    def __init__(self, model, settings: TrainSettings, graphs, validation_graphs, keeping):
+    def __init__(self, model, settings: TrainSettings, random, graphs, validation_graphs, keeping):
         self.model = model
         self.settings = settings
         self.keeping = keeping
-        self.graphs = list(graphs)
-        self.validation_graphs = list(validation_graphs)
-        self.random = np.random.default_rng(settings.seed)
+        self.graphs = graphs
+        self.validation_graphs = validation_graphs
+        self.random = random
         self.loss = settings.loss.function()
-        self.optimizer = _OPTIMIZERS[settings.optimizer](
+        optimizer = _OPTIMIZERS[settings.optimizer](
             model.parameters(), settings.learning_rate, weight_decay=settings.weight_decay
         )
-        self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(settings.averaging))
-        self.schedule = torch.optim.lr_scheduler.LambdaLR(
-            self.optimizer, partial(learning_rate_factor, settings)
-        )
+        self.steps = Steps(model, optimizer, settings.averaging, settings.clip)
+        self.average = self.steps.average.module
+        factor = partial(learning_rate_factor, settings)
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
         self.history: list[dict[str, float]] = []
         self.best_tau = -2.0
         self.best_epoch = 0
@@ -138,7 +133,7 @@ class _Trainer:
         for epoch in progress:
             loss = mean(self._step(graphs) for graphs in self._batches())
             self.schedule.step()
-            tau = validation_tau(self.average.module, self.validation_graphs)
+            tau = validation_tau(self.average, self.validation_graphs)
             self._remember(epoch, loss, tau)
             self._keep()
             progress.set_postfix(loss=f"{loss:.3f}", tau=f"{tau:.3f}", best=f"{self.best_tau:.3f}")
@@ -160,14 +155,7 @@ class _Trainer:
             for g in graphs
         ]
         runtimes = [graph.runtimes[i] for graph, i in zip(graphs, chosen, strict=True)]
-        loss = self._loss(self.model.scores(graphs, chosen), runtimes)
-        self.optimizer.zero_grad()
-        loss.backward()
-        if self.settings.clip is not None:
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
-        self.optimizer.step()
-        self.average.update_parameters(self.model)
-        return float(loss.detach())
+        return self.steps.take(self._loss(self.model.scores(graphs, chosen), runtimes))
 
     def _loss(self, scores: Tensor, runtimes: Sequence[np.ndarray]) -> Tensor:
         """Returns the mean over graphs, and the sum over members if scores are [c, members].
@@ -187,8 +175,8 @@ class _Trainer:
         if tau > self.best_tau:
             self.best_tau = tau
             self.best_epoch = epoch
-            self.best_state = {k: v.clone() for k, v in self.average.module.state_dict().items()}
-            self.keeping.on_best(self.average.module)
+            self.best_state = {k: v.clone() for k, v in self.average.state_dict().items()}
+            self.keeping.on_best(self.average)
 
     def _keep(self) -> None:
         if self.keeping.state is None:
@@ -214,8 +202,8 @@ class _Trainer:
     def _parts(self) -> dict[str, Any]:
         return {
             "model": self.model,
-            "average": self.average,
-            "optimizer": self.optimizer,
+            "average": self.steps.average,
+            "optimizer": self.steps.optimizer,
             "schedule": self.schedule,
         }
 

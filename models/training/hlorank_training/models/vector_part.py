@@ -158,7 +158,7 @@ def _constants() -> dict[str, Tensor]:
     of_steps = torch.tensor([[1.0, 1, 0, 0, 0], [0, 0, 1, 1, 0]])
     elements_and_steps = [log(SCALE), STEP + log(SCALE)]
     return (
-        row_matrices()._asdict()
+        row_matrices()
         | _piece_matrices()
         | {
             "cut": cut,

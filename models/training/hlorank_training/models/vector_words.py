@@ -40,19 +40,14 @@ FEATURES = NUMBERS + RATIOS + 3 * LEVELS
 and at each level the logarithms of what a step reads, of the tiles, and of the steps."""
 
 
-class RowMatrices(NamedTuple):
-    """Maps a tile to ``PARTS``."""
+def row_matrices() -> dict[str, Tensor]:
+    """Returns what maps a tile to ``PARTS``: ``of_tile`` [24,126] and a ``constant`` [126] that is
+    added, after which all that is below 1 becomes 1, as missing bounds are 0; and ``of_whole``
+    [35,32], what the ratios, rounded up, add to the numbers.
 
-    of_tile: Tensor
-    """[24,126]"""
-    constant: Tensor
-    """[126]: is added, and all that is below 1 then becomes 1, as missing bounds are 0"""
-    of_whole: Tensor
-    """[35,32]: what the ratios, rounded up, add to the numbers"""
-
-
-def row_matrices() -> RowMatrices:
-    """Returns the matrices of the numbers of a row."""
+    These are the steps of each dimension and the registers, less the 1 that the numbers have
+    already, and the registers once more for the next dimension.
+    """
     bounds = torch.eye(TILE_FEATURES)
     tile = bounds[:, _OUTPUT]
     vector = bounds[:, _INPUT]
@@ -76,15 +71,13 @@ def row_matrices() -> RowMatrices:
         (bounds, 1),
     )
     constants = [torch.as_tensor(c).float().expand(matrix.shape[1]) for matrix, c in parts]
-    return RowMatrices(torch.cat([m for m, _ in parts], 1), torch.cat(constants), _of_whole())
-
-
-def _of_whole() -> Tensor:
-    """Adds to the numbers the steps of each dimension and the registers, less the 1 that these
-    numbers have already, and the registers once more to the next dimension."""
     *_, one, steps, registers = torch.eye(RATIOS).split(_RATIOS, 1)
     others = torch.zeros(RATIOS, TILE_FEATURES)
-    return torch.cat([others, steps - one, registers - one, registers], 1)
+    return {
+        "of_tile": torch.cat([matrix for matrix, _ in parts], 1),
+        "constant": torch.cat(constants),
+        "of_whole": torch.cat([others, steps - one, registers - one, registers], 1),
+    }
 
 
 def _nothing(columns: int) -> Tensor:

@@ -169,11 +169,8 @@ class Kaufman(SegmentModel):
     architecture = "kaufman-sage-transformer"
 
     def __init__(self, settings: KaufmanSettings):
-        super().__init__()
-        self.settings = settings
-        self.encoder = KaufmanEncoder(settings)
-        self.embedding = settings.hidden
-        self.head = LinearHead(self.embedding, bias=False)
+        hidden = settings.hidden
+        super().__init__(settings, hidden, KaufmanEncoder(settings), LinearHead(hidden, bias=False))
 
 
 _LOSS = LossSettings("kaufman-hinge")

@@ -8,7 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from hlorank_training.data.dataset import Segment
-from hlorank_training.models.segment_model import OPCODES, SegmentBatch
+from hlorank_training.models.segment_model import (
+    BYTES_OF_TYPES,
+    ELEMENTS,
+    OPCODES,
+    TYPES,
+    SegmentBatch,
+)
 
 COSTS = 4
 """Floating point operations, bytes read, bytes written, and transcendental operations."""
@@ -23,10 +29,6 @@ _TRANSCENDENTAL = (7, 30, 37, 38, 50, 51, 66, 81, 91, 94, 96, 103, 107, 120)
 logistic and tan."""
 _ELEMENTWISE = (1, 2, 15, 17, 19, 20, 21, 25, 32, 40, 46, 49, 52, 53, 54, 55, 57, 58, 59, 60, 65)
 _ELEMENTWISE_TOO = (67, 71, 73, 80, 83, 87, 88, 89, 90, 95, 118)
-_TYPES = slice(2, 21)
-_BYTES_OF_TYPES = (0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2, 8, 16, 0, 0, 0)
-"""Bytes of an element, by the order of the one-hot columns of its type."""
-_ELEMENTS = 28
 _WINDOW = 44
 _OUTPUT_FEATURE = 106
 _LARGE = 1e30
@@ -37,7 +39,7 @@ class KernelCosts(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.register_buffer("bytes", torch.tensor(_BYTES_OF_TYPES).float(), persistent=False)
+        self.register_buffer("bytes", torch.tensor(BYTES_OF_TYPES).float(), persistent=False)
         kinds = torch.zeros(OPCODES, 2)
         kinds[list(_ELEMENTWISE + _ELEMENTWISE_TOO), 0] = 1
         kinds[list(_TRANSCENDENTAL), 1] = 1
@@ -45,8 +47,8 @@ class KernelCosts(nn.Module):
 
     def forward(self, batch: SegmentBatch) -> Tensor:
         """Returns the costs of every segment, raw: [S,4]."""
-        elements = batch.features[..., _ELEMENTS].clamp(min=1) * batch.mask
-        size = elements * (batch.features[..., _TYPES] @ self.bytes)
+        elements = batch.features[..., ELEMENTS].clamp(min=1) * batch.mask
+        size = elements * (batch.features[..., TYPES] @ self.bytes)
         elementwise, transcendental = self.kinds[batch.opcode].unbind(-1)
         costs = [
             elements * elementwise + _special(batch, elements),

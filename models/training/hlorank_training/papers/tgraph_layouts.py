@@ -87,9 +87,7 @@ class Join(nn.Module):
 
 
 class TGraphLayout(WholeGraphModel):
-    """TGraph's model for layouts with attention across configurations."""
-
-    architecture = "tgraph-layout-cross"
+    """TGraph's model for layouts, with or without attention across configurations."""
 
     def __init__(self, settings: TGraphLayoutSettings):
         super().__init__()
@@ -97,7 +95,10 @@ class TGraphLayout(WholeGraphModel):
         attentions = settings.attentions()
         self.settings = settings
         self.batch_dependent = settings.cross
-        self.rule = self._rule()
+        self.rule = ServingRule(128, nodes="pruned")
+        if settings.cross:
+            orders = Permutations(settings.orders, _ORDERS_SEED)
+            self.rule = replace(self.rule, chunking="even", permutations=orders)
         self.inputs = NodeInputs(settings.opcode, settings.value)
         inner = attentions.inner(hidden)
         linears = Join(self.inputs, settings.value, inner), first_linear(hidden, inner)
@@ -106,6 +107,11 @@ class TGraphLayout(WholeGraphModel):
             SageBlock(hidden, settings.dropout, attentions) for _ in range(2)
         )
         self.head = nn.Linear(hidden, 1)
+
+    @property
+    def architecture(self) -> str:
+        """Name in the registry and in manifests."""
+        return _WITH_CROSS if self.settings.cross else _WITHOUT_CROSS
 
     @classmethod
     def form(cls, settings: TGraphLayoutSettings) -> Form:
@@ -126,19 +132,10 @@ class TGraphLayout(WholeGraphModel):
             x = block(x, nodes)
         return self.head(x.mean(1)).squeeze(-1)
 
-    def _rule(self) -> ServingRule:
-        if not self.settings.cross:
-            return ServingRule(128, nodes="pruned")
-        orders = Permutations(self.settings.orders, _ORDERS_SEED)
-        return ServingRule(128, nodes="pruned", chunking="even", permutations=orders)
 
-
-class TGraphLayoutWithoutCross(TGraphLayout):
-    """TGraph's model for random layouts, without attention across configurations."""
-
-    architecture = "tgraph-layout"
-
-
+_WITH_CROSS = "tgraph-layout-cross"
+_WITHOUT_CROSS = "tgraph-layout"
+"""The model for random layouts."""
 _PAPER_TRAINING = TrainSettings(
     epochs=750,
     minutes=24 * 60,
@@ -164,6 +161,6 @@ _PRESETS_WITHOUT = {
     "paper": Preset(_WITHOUT, replace(_PAPER_TRAINING, configurations_per_graph=128)),
 }
 ARCHITECTURES = (
-    Architecture(TGraphLayout.architecture, TGraphLayout, _PRESETS),
-    Architecture(TGraphLayoutWithoutCross.architecture, TGraphLayoutWithoutCross, _PRESETS_WITHOUT),
+    Architecture(_WITH_CROSS, TGraphLayout, _PRESETS),
+    Architecture(_WITHOUT_CROSS, TGraphLayout, _PRESETS_WITHOUT),
 )

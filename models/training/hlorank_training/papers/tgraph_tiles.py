@@ -105,11 +105,8 @@ class TGraphTile(SegmentModel):
     architecture = "tgraph-tile"
 
     def __init__(self, settings: TGraphTileSettings):
-        super().__init__()
-        self.settings = settings
-        self.embedding = settings.hidden
-        self.encoder = TGraphTileEncoder(settings)
-        self.head = LinearHead(settings.hidden)
+        hidden = settings.hidden
+        super().__init__(settings, hidden, TGraphTileEncoder(settings), LinearHead(hidden))
 
 
 _LOSS = LossSettings("tgraph-hinge-mean")

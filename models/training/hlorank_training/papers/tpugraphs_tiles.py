@@ -105,11 +105,8 @@ class TileSage(SegmentModel):
     architecture = "tpugraphs-early-sage"
 
     def __init__(self, settings: TileSettings):
-        super().__init__()
-        self.settings = settings
-        self.embedding = settings.hidden
-        self.encoder = TileSageEncoder(settings)
-        self.head = Readout(settings.hidden)
+        hidden = settings.hidden
+        super().__init__(settings, hidden, TileSageEncoder(settings), Readout(hidden))
 
 
 _LOSS = LossSettings("tpugraphs-list-mle", temperature=10)

@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hlorank_tune.measure.atomic_files import write_atomically, write_json
+from hlorank_tune.measure.atomic_files import write_json
 from torch import nn
 
 from hlorank_training.data.batch import BUCKETS, make_batch
 from hlorank_training.models.segment_model import SegmentModel
 from hlorank_training.models.train import score_graph
 from hlorank_training.shipping.calibration import ScoredList, prior, write_calibration
-from hlorank_training.shipping.golden import GoldenRule, Score, golden_cases, npz_bytes
+from hlorank_training.shipping.golden import GOLDEN, GoldenRule, Score, golden_cases, write_golden
 from hlorank_training.shipping.onnx_model import OnnxModel, write_onnx
 
+MANIFEST = "manifest.json"
 TOLERANCE = 1e-5
 """Maximum difference between ONNX Runtime and torch, relative to the scores' scale."""
 
@@ -68,7 +69,7 @@ def export(
     quality: dict[str, Any],
 ) -> None:
     """Writes the artifact, and checks it."""
-    (folder / "manifest.json").unlink(missing_ok=True)
+    begin_artifact(folder)
     exported = write(model, folder)
     refuse_if_different(model, exported.score, graphs.test)
     write_artifact(folder, exported, identity, graphs, quality)
@@ -106,14 +107,13 @@ def write_artifact(
     quality: dict[str, Any],
 ) -> None:
     """Writes what belongs to the ONNX files in ``folder``, the manifest last."""
-    golden = npz_bytes(golden_cases(graphs.test, exported.score, exported.golden))
-    write_atomically(folder / "golden.npz", golden)
+    write_golden(folder, golden_cases(graphs.test, exported.score, exported.golden))
     lists = [ScoredList.of(path, exported.score) for path in graphs.validation]
-    files = (*exported.files, "golden.npz", *write_calibration(folder, lists))
+    files = (*exported.files, GOLDEN, *write_calibration(folder, lists))
     # Without lists, the server expects little of the scores.
     measured = {"prior": prior([(one.scores, one.run_times) for one in lists])} if lists else {}
     fields = exported.fields | measured
-    write_json(folder / "manifest.json", manifest(folder, files, identity, fields, quality))
+    write_manifest(folder, files, identity, fields, quality)
 
 
 def refuse_if_different(model: nn.Module, exported: Score, features: Sequence[Path]) -> None:
@@ -125,22 +125,33 @@ def refuse_if_different(model: nn.Module, exported: Score, features: Sequence[Pa
         actual = exported(path, np.arange(len(graph.runtimes)))
         scale = max(float(np.abs(expected).max()), 1.0)
         difference = float(np.abs(expected - actual).max()) / scale
-        if difference > TOLERANCE:
-            raise RuntimeError(
-                f"scores of ONNX Runtime and torch on '{graph.name}' differ by {difference:.1e}, "
-                f"the maximum is {TOLERANCE:.0e} of their scale"
-            )
+        refuse_difference(f"scores of '{graph.name}'", difference, TOLERANCE)
 
 
-def manifest(
+def refuse_difference(what: str, difference: float, tolerance: float) -> None:
+    """Raises if ONNX Runtime and torch differ by more, relative to the scale of their numbers."""
+    # Not "greater than", since NaN is wrong too.
+    if not difference <= tolerance:
+        raise RuntimeError(
+            f"{what} by ONNX Runtime and by torch differ by {difference:.1e} of their scale, the "
+            f"maximum is {tolerance:.0e}"
+        )
+
+
+def begin_artifact(folder: Path) -> None:
+    """Removes the manifest, without which a folder is no artifact."""
+    (folder / MANIFEST).unlink(missing_ok=True)
+
+
+def write_manifest(
     folder: Path,
     files: Sequence[str],
     identity: ArtifactIdentity,
     fields: dict[str, Any],
     quality: dict[str, Any],
-) -> dict[str, Any]:
-    """Returns the manifest of the ``files`` in ``folder``; ``fields`` are the model's own."""
-    return {
+) -> None:
+    """Writes the manifest of the ``files`` in ``folder``; ``fields`` are the model's own."""
+    content = {
         "schema": 1,
         "name": identity.name,
         "version": identity.version,
@@ -152,6 +163,7 @@ def manifest(
         "measured_quality": quality,
         "licence": "Apache-2.0",
     }
+    write_json(folder / MANIFEST, content)
 
 
 def digest(files: Sequence[Path]) -> str:

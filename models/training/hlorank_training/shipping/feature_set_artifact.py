@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from blake3 import blake3
-from hlorank_tune.measure.atomic_files import write_atomically, write_json
 from torch import Tensor, nn
 from torch.export import Dim
 
@@ -16,8 +15,13 @@ from hlorank_training.data.feature_graphs import Columns, FeatureGraph
 from hlorank_training.models.feature_set_model import FeatureBatch, FeatureSetEnsemble
 from hlorank_training.models.graph_layers import adjacency
 from hlorank_training.shipping.calibration import prior
-from hlorank_training.shipping.export import ArtifactIdentity, manifest
-from hlorank_training.shipping.golden import npz_bytes
+from hlorank_training.shipping.export import (
+    ArtifactIdentity,
+    begin_artifact,
+    refuse_difference,
+    write_manifest,
+)
+from hlorank_training.shipping.golden import GOLDEN, write_golden
 from hlorank_training.shipping.onnx_files import export_module, session
 
 TOLERANCE = 1e-4
@@ -60,11 +64,16 @@ def export_feature_set(
     Raises:
         RuntimeError: if the exported model scores differently.
     """
-    (folder / "manifest.json").unlink(missing_ok=True)
+    begin_artifact(folder)
     _write_onnx(model.eval(), folder / "model.onnx")
     served = session(folder / "model.onnx")
-    _refuse_if_different(ServedModel(model).eval(), served, held_out)
-    write_atomically(folder / "golden.npz", npz_bytes(_golden(served, held_out)))
+    for graph in held_out:
+        arrays = _arrays(graph)
+        with torch.no_grad():
+            expected = ServedModel(model)(*map(torch.from_numpy, arrays.values())).numpy()
+        difference = np.abs(served.run(None, arrays)[0] - expected).max() / np.abs(expected).max()
+        refuse_difference(f"scores of '{graph.name}'", difference, TOLERANCE)
+    write_golden(folder, _golden(served, held_out))
     fields = {
         "task": "feature-set",
         "architecture": model.architecture,
@@ -82,8 +91,7 @@ def export_feature_set(
         fields["prior"] = prior([*scored])
     else:
         fields["unit"] = "seconds"
-    files = ("model.onnx", "golden.npz")
-    write_json(folder / "manifest.json", manifest(folder, files, identity, fields, quality))
+    write_manifest(folder, ("model.onnx", GOLDEN), identity, fields, quality)
 
 
 def feature_digest(columns: Columns) -> str:
@@ -114,28 +122,18 @@ def _arrays(graph: FeatureGraph) -> dict[str, np.ndarray]:
     return dict(zip(_INPUTS, given, strict=True))
 
 
-def _refuse_if_different(model: ServedModel, served: Any, graphs: Sequence[FeatureGraph]) -> None:
-    for graph in graphs:
-        arrays = _arrays(graph)
-        with torch.no_grad():
-            expected = model(*map(torch.from_numpy, arrays.values())).numpy()
-        difference = np.abs(served.run(None, arrays)[0] - expected).max() / np.abs(expected).max()
-        if not difference <= TOLERANCE:
-            raise RuntimeError(
-                f"scores of ONNX Runtime and torch on '{graph.name}' differ by {difference:.1e} of "
-                f"the largest, the maximum is {TOLERANCE:.0e}"
-            )
-
-
 def _golden(served: Any, graphs: Sequence[FeatureGraph]) -> dict[str, np.ndarray]:
     """Returns arrays by ``CASE/KEY``."""
     arrays: dict[str, np.ndarray] = {}
     for case, graph in enumerate(graphs[:_GOLDEN_GRAPHS]):
         inputs = _arrays(graph)
         inputs["config"] = inputs["config"][:_GOLDEN_CONFIGS]
-        arrays[f"{case}/feature_set"] = np.frombuffer(graph.feature_set.encode(), np.uint8)
-        arrays[f"{case}/node_features"] = graph.node_features
-        arrays[f"{case}/edge_index"] = graph.edges
-        arrays[f"{case}/config_features"] = inputs["config"]
-        arrays[f"{case}/score"] = served.run(None, inputs)[0]
+        golden = {
+            "feature_set": np.frombuffer(graph.feature_set.encode(), np.uint8),
+            "node_features": graph.node_features,
+            "edge_index": graph.edges,
+            "config_features": inputs["config"],
+            "score": served.run(None, inputs)[0],
+        }
+        arrays |= {f"{case}/{key}": value for key, value in golden.items()}
     return arrays

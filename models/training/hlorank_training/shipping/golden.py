@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from hlorank_tune.measure.atomic_files import write_atomically
 
+GOLDEN = "golden.npz"
 Score = Callable[[Path, np.ndarray], np.ndarray]
 """Scores f32 [c] of the configurations of a graph's file that these indices choose."""
 
@@ -30,23 +32,22 @@ class GoldenRule:
 def golden_cases(features: Sequence[Path], score: Score, rule: GoldenRule) -> dict[str, np.ndarray]:
     """Returns arrays by ``CASE/KEY`` from the first graphs within the limits."""
     small = [path for path in features if _nodes(path) <= rule.nodes][: rule.cases]
-    arrays: dict[str, np.ndarray] = {}
+    golden: dict[str, np.ndarray] = {}
     smallest = min(small, key=_nodes, default=None)
     for number, path in enumerate(small):
-        chosen = _spread(path, rule.configurations, rule.whole_batch if path == smallest else 0)
-        for key, value in _case(path, score, chosen).items():
-            arrays[f"{number}/{key}"] = value
-    return arrays
-
-
-def _spread(path: Path, most: int, least: int) -> np.ndarray:
-    """Returns configurations i64 [c] spread over the list, at most ``most`` and at least ``least``.
-
-    They are repeated if the list is shorter than ``least``.
-    """
-    with np.load(path) as arrays:
-        configurations = len(arrays["config_runtime"])
-    return np.linspace(0, configurations - 1, max(min(most, configurations), least)).astype(int)
+        least = rule.whole_batch if path == smallest else 0
+        with np.load(path) as arrays:
+            configurations = len(arrays["config_runtime"])
+            count = max(min(rule.configurations, configurations), least)
+            # Spread over the list, and repeated if it is short.
+            chosen = np.linspace(0, configurations - 1, count).astype(int)
+            case = {key: arrays[key] for key in _GRAPH_KEYS if key in arrays.files}
+            for key in _CONFIGURATION_KEYS:
+                if key in arrays.files:
+                    case[key] = arrays[key][chosen]
+        case["score"] = score(path, chosen).astype(np.float32)
+        golden |= {f"{number}/{key}": value for key, value in case.items()}
+    return golden
 
 
 def _nodes(path: Path) -> int:
@@ -54,21 +55,12 @@ def _nodes(path: Path) -> int:
         return len(arrays["node_opcode"])
 
 
-def _case(path: Path, score: Score, chosen: np.ndarray) -> dict[str, np.ndarray]:
-    with np.load(path) as arrays:
-        case = {key: arrays[key] for key in _GRAPH_KEYS if key in arrays.files}
-        for key in _CONFIGURATION_KEYS:
-            if key in arrays.files:
-                case[key] = arrays[key][chosen]
-    return {**case, "score": score(path, chosen).astype(np.float32)}
-
-
-def npz_bytes(arrays: dict[str, np.ndarray]) -> bytes:
-    """Returns a compressed npz without time stamps, so that equal arrays give equal bytes."""
+def write_golden(folder: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Writes a compressed npz without time stamps, so that equal arrays give equal bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for key, value in arrays.items():
             member = io.BytesIO()
             np.lib.format.write_array(member, np.ascontiguousarray(value), allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{key}.npy"), member.getvalue(), zipfile.ZIP_DEFLATED)
-    return buffer.getvalue()
+    write_atomically(folder / GOLDEN, buffer.getvalue())

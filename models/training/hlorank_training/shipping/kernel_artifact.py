@@ -1,13 +1,11 @@
 """Writes the artifact of a model of kernels: ONNX files, golden cases, and at last the manifest."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from hlorank_tune.measure.atomic_files import write_atomically, write_json
 from hlorank_tune.measure.schema import ModuleTuningData
 from torch.export import Dim
 
@@ -17,23 +15,21 @@ from hlorank_training.data.prepare import PAD_VALUE
 from hlorank_training.models.kernel_batch import KERNEL_INPUTS, batches
 from hlorank_training.models.kernel_time import KernelTimeModel
 from hlorank_training.models.segment_model import FEATURES
-from hlorank_training.shipping.export import ArtifactIdentity, manifest
-from hlorank_training.shipping.golden import npz_bytes
+from hlorank_training.shipping.export import (
+    ArtifactIdentity,
+    begin_artifact,
+    refuse_difference,
+    write_manifest,
+)
+from hlorank_training.shipping.golden import GOLDEN, write_golden
 from hlorank_training.shipping.onnx_files import export_module, session
 
 TOLERANCE = 1e-4
 """Maximum difference between ONNX Runtime and torch, relative to each run time."""
-_FILES = ("encoder.onnx", "head.onnx", "golden.npz")
-
-
-@dataclass(frozen=True)
-class GoldenPrograms:
-    """Limits of the golden cases."""
-
-    cases: int = 3
-    configurations: int = 8
-    nodes: int = 150
-    """Maximum number of instructions of a program, so that the file stays small."""
+_GOLDEN_CASES = 3
+_GOLDEN_CONFIGURATIONS = 8
+_GOLDEN_NODES = 150
+"""Maximum number of instructions of a golden case's program, so that the file stays small."""
 
 
 def export_kernel_model(
@@ -52,14 +48,15 @@ def export_kernel_model(
     Raises:
         RuntimeError: if the exported model predicts other seconds, or no program is small enough.
     """
-    (folder / "manifest.json").unlink(missing_ok=True)
+    begin_artifact(folder)
     _write_onnx(model, folder)
     encoder = session(folder / "encoder.onnx")
-    numbers = data.unseen(held_out)
-    _refuse_if_different(model, encoder, [data.kernels[number] for number in numbers])
+    kernels = [data.kernels[number] for number in data.unseen(held_out)]
+    expected = model.nanoseconds(kernels) * 1e-9
+    difference = float(np.max(np.abs(_seconds(encoder, kernels) - expected) / expected))
+    refuse_difference("seconds", difference, TOLERANCE)
     programs = [program for program in data.programs if program.family in held_out]
-    golden = npz_bytes(_golden(encoder, data, programs, GoldenPrograms()))
-    write_atomically(folder / "golden.npz", golden)
+    write_golden(folder, _golden(encoder, data, programs))
     fields = {
         "task": "fusion",
         "architecture": model.architecture,
@@ -71,7 +68,8 @@ def export_kernel_model(
         "buckets": list(BUCKETS),
         "batch_dependent": False,
     }
-    write_json(folder / "manifest.json", manifest(folder, _FILES, identity, fields, quality))
+    files = ("encoder.onnx", "head.onnx", GOLDEN)
+    write_manifest(folder, files, identity, fields, quality)
 
 
 def _write_onnx(model: KernelTimeModel, folder: Path) -> None:
@@ -88,14 +86,9 @@ def _write_onnx(model: KernelTimeModel, folder: Path) -> None:
         torch.randint(0, 3, (7,)),
     )
     dimensions = (static, static, {**static, 2: nodes}, static, {0: rows})
-    export_module(
-        model.encoder.eval(),
-        example,
-        KERNEL_INPUTS,
-        ("embedding",),
-        dimensions,
-        folder / "encoder.onnx",
-    )
+    encoder = model.encoder.eval()
+    path = folder / "encoder.onnx"
+    export_module(encoder, example, KERNEL_INPUTS, ("embedding",), dimensions, path)
     head = model.head.eval()
     sums = (torch.rand(3, 1),)
     export_module(head, sums, ("sum",), ("score",), ({0: Dim("C")},), folder / "head.onnx")
@@ -114,28 +107,16 @@ def _seconds(encoder: Any, kernels: Sequence[MeasuredKernel]) -> np.ndarray:
     return seconds
 
 
-def _refuse_if_different(
-    model: KernelTimeModel, encoder: Any, kernels: Sequence[MeasuredKernel]
-) -> None:
-    expected = model.nanoseconds(kernels) * 1e-9
-    difference = float(np.max(np.abs(_seconds(encoder, kernels) - expected) / expected))
-    if difference > TOLERANCE:
-        raise RuntimeError(
-            f"seconds of ONNX Runtime and torch differ by {difference:.1e} of them, the maximum is "
-            f"{TOLERANCE:.0e}"
-        )
-
-
 def _golden(
-    encoder: Any, data: KernelData, programs: Sequence[FusedProgram], limits: GoldenPrograms
+    encoder: Any, data: KernelData, programs: Sequence[FusedProgram]
 ) -> dict[str, np.ndarray]:
     """Returns arrays by ``CASE/KEY``."""
     arrays: dict[str, np.ndarray] = {}
     for program in programs:
         tuning = ModuleTuningData.FromString(program.file.read_bytes())
         nodes = sum(len(computation.instructions) for computation in tuning.module.computations)
-        runs = program.runs[: limits.configurations]
-        if nodes > limits.nodes or len(runs) < len(tuning.runs[: limits.configurations]):
+        runs = program.runs[:_GOLDEN_CONFIGURATIONS]
+        if nodes > _GOLDEN_NODES or len(runs) < len(tuning.runs[:_GOLDEN_CONFIGURATIONS]):
             continue
         used, places = np.unique(np.concatenate(runs), return_inverse=True)
         seconds = _seconds(encoder, [data.kernels[number] for number in used])
@@ -147,7 +128,7 @@ def _golden(
         arrays[f"{case}/hlo_module"] = np.frombuffer(module, np.uint8)
         arrays[f"{case}/fused"] = np.stack([np.frombuffer(each, np.uint8) for each in bits])
         arrays[f"{case}/score"] = np.array(sums, np.float32)
-        if case + 1 == limits.cases:
+        if case + 1 == _GOLDEN_CASES:
             break
     if not arrays:
         raise RuntimeError("no held-out program is small enough for a golden case")

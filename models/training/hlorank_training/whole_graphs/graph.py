@@ -1,7 +1,7 @@
 """Graphs as whole-graph models take them, and what the server gives such a model: nodes, chunks and
 orders, which ``models/artifacts.md`` specifies."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -130,6 +130,15 @@ class ServingRule:
     def graph(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Returns the inputs of the graph for the nodes that the model takes."""
         return pruned(inputs) if self.nodes == "pruned" else inputs
+
+    def mean_scores(self, configs: int, score: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Scores the configurations of every chunk, and averages over the orders: f32 [configs]."""
+        totals = np.zeros(configs)
+        runs = np.zeros(configs)
+        for chunk in self.chunks(configs):
+            totals[chunk] += score(chunk)
+            runs[chunk] += 1
+        return (totals / runs).astype(np.float32)
 
     def chunks(self, configs: int) -> list[np.ndarray]:
         """Returns the configurations i64 [c] of each chunk, of all orders."""

@@ -98,12 +98,11 @@ class WholeGraphModel(nn.Module):
 
     def _served_scores(self, graph: WholeGraph, chosen: np.ndarray) -> Tensor:
         """Returns scores f32 [c] as the server computes them, chunk by chunk."""
-        total = np.zeros(len(chosen))
-        runs = np.zeros(len(chosen))
-        for chunk in self.rule.chunks(len(chosen)):
-            total[chunk] += self.training_scores(graph, chosen[chunk]).detach().cpu().numpy()
-            runs[chunk] += 1
-        return torch.from_numpy((total / runs).astype(np.float32))
+
+        def score(chunk: np.ndarray) -> np.ndarray:
+            return self.training_scores(graph, chosen[chunk]).detach().cpu().numpy()
+
+        return torch.from_numpy(self.rule.mean_scores(len(chosen), score))
 
     def tensors(self, inputs: Inputs, config: np.ndarray) -> tuple:
         """Returns the inputs of ``forward`` on the model's device."""

@@ -74,12 +74,11 @@ class OnnxWholeGraphModel:
     def score(self, graph: Inputs, config: np.ndarray) -> np.ndarray:
         """Scores configurations chunk by chunk, and averages over the orders: f32 [C]."""
         graph = self._rule.graph(graph)
-        totals = np.zeros(len(config))
-        runs = np.zeros(len(config))
-        for chunk in self._rule.chunks(len(config)):
-            totals[chunk] += self._session.run(None, {**graph, "config": config[chunk]})[0]
-            runs[chunk] += 1
-        return (totals / runs).astype(np.float32)
+
+        def score(chunk: np.ndarray) -> np.ndarray:
+            return self._session.run(None, {**graph, "config": config[chunk]})[0]
+
+        return self._rule.mean_scores(len(config), score)
 
 
 def write_whole_graph_model(model: WholeGraphModel, folder: Path) -> Exported:

@@ -1,6 +1,7 @@
 """Relax programs of operators of many kinds, in sizes that are drawn at random."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import tvm
@@ -48,6 +49,10 @@ class Drawn:
         """Returns a number of channels."""
         return self.one_of(8, 16, 24, 32, 48, 64)
 
+    def heads(self) -> tuple[int, int, int]:
+        """Returns the number of heads of an attention, of tokens, and the width of a head."""
+        return self.one_of(2, 3, 4, 6, 8), self.rows(), self.one_of(32, 48, 64)
+
 
 def _product(drawn: Drawn) -> relax.Expr:
     rows, inner, columns = drawn.rows(), drawn.width(), drawn.width()
@@ -56,24 +61,19 @@ def _product(drawn: Drawn) -> relax.Expr:
 
 def _perceptron(drawn: Drawn) -> relax.Expr:
     width = drawn.width()
-    product = op.matmul(drawn.new(drawn.rows(), drawn.width()), _weights(drawn, width))
+    rows, inner = drawn.rows(), drawn.width()
+    product = op.matmul(drawn.new(rows, inner), drawn.new(inner, width))
     return op.nn.gelu(op.add(product, drawn.new(width)))
 
 
-def _weights(drawn: Drawn, width: int) -> relax.Var:
-    """Adds a matrix that the last parameter, [m, k], is multiplied with."""
-    inner = drawn.every[-1].ty.shape.values[-1]
-    return drawn.new(int(inner), width)
-
-
 def _scores_of_attention(drawn: Drawn) -> relax.Expr:
-    heads, rows, width = drawn.one_of(2, 3, 4, 6, 8), drawn.rows(), drawn.one_of(32, 48, 64)
-    queries, keys = drawn.new(heads, rows, width), drawn.new(heads, rows, width)
+    shape = drawn.heads()
+    queries, keys = drawn.new(*shape), drawn.new(*shape)
     return op.matmul(queries, op.permute_dims(keys, (0, 2, 1)))
 
 
 def _attended(drawn: Drawn) -> relax.Expr:
-    heads, rows, width = drawn.one_of(2, 3, 4, 6, 8), drawn.rows(), drawn.one_of(32, 48, 64)
+    heads, rows, width = drawn.heads()
     return op.matmul(drawn.new(heads, rows, rows), drawn.new(heads, rows, width))
 
 
@@ -133,14 +133,9 @@ def _of_a_sequence(drawn: Drawn) -> relax.Expr:
     return op.nn.conv1d(sequence, drawn.new(kernels, channels, size), padding=size // 2)
 
 
-def _largest(drawn: Drawn) -> relax.Expr:
+def _pooled(pool: Callable[..., relax.Expr], drawn: Drawn) -> relax.Expr:
     size = drawn.one_of(2, 3)
-    return op.nn.max_pool2d(drawn.image(drawn.channels()), (size, size), strides=(2, 2))
-
-
-def _averages(drawn: Drawn) -> relax.Expr:
-    size = drawn.one_of(2, 3)
-    return op.nn.avg_pool2d(drawn.image(drawn.channels()), (size, size), strides=(2, 2))
+    return pool(drawn.image(drawn.channels()), (size, size), strides=(2, 2))
 
 
 OPERATORS = (
@@ -157,8 +152,8 @@ OPERATORS = (
     _depthwise,
     _transposed,
     _of_a_sequence,
-    _largest,
-    _averages,
+    partial(_pooled, op.nn.max_pool2d),
+    partial(_pooled, op.nn.avg_pool2d),
 )
 
 
