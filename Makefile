@@ -8,7 +8,7 @@ SHELL := /bin/bash
 LOCKED ?=
 # Arguments of a recipe: the flags of the server for `make serve`, the benchmark for `make bench`.
 ARGS ?=
-# How the programs are built: `release` quickly, `dist` for what is handed on, which runs a tenth faster and builds a third longer.
+# How the programs are built: `release` quickly, `dist` for what is handed on, optimized across crates, which builds longer.
 PROFILE ?= release
 # The processor that `make wheel` builds for, if it is not that of this machine.
 TARGET ?=

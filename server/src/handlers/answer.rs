@@ -13,6 +13,9 @@ use crate::{
     queries::{Assessment, Query, Ranking, ScoredCall},
 };
 
+/// What a method of a service returns.
+pub(super) type Answer<T> = Result<tonic::Response<T>, tonic::Status>;
+
 /// Writes a ranking, and the score of every configuration if asked for.
 pub(super) fn ranking_answer(
     query: &Query,

@@ -7,7 +7,8 @@ use hlorank_proto::{
 use tonic::{Request, Response, Streaming};
 
 use super::{
-    Answer, CostModel,
+    CostModel,
+    answer::Answer,
     rank_configs_stream::{Answers, RankStream},
 };
 

@@ -24,6 +24,3 @@ pub use decision_value::check_decision_value;
 pub(crate) use model_admin::ModelAdmin;
 pub(crate) use models::Models;
 pub(crate) use request::CostModel;
-
-/// What a method of a service returns.
-type Answer<T> = Result<tonic::Response<T>, tonic::Status>;

@@ -8,7 +8,10 @@ use hlorank_proto::v1::{
 use tonic::{Request, Response, Status};
 use tracing::Instrument as _;
 
-use super::{Answer, Models, models::check_name};
+use super::{
+    answer::Answer,
+    models::{Models, check_name},
+};
 use crate::{
     errors::ServiceError,
     registry::{AdminError, CanarySplit, PolicyChange},

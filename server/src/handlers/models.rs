@@ -12,8 +12,7 @@ use hlorank_proto::v1::{
 use tonic::{Request, Response};
 
 use super::{
-    Answer,
-    answer::{count, selector},
+    answer::{Answer, count, selector},
     request::wanted_version,
 };
 use crate::{
