@@ -1,5 +1,6 @@
 """Leases of a real server: what one worker measures, no other one is suggested."""
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import grpc
@@ -87,11 +88,14 @@ def test_a_list_that_the_server_knows_is_not_sent_again():
 
 
 def test_a_server_that_forgot_a_list_gets_it_again(client):
-    search = search_of(client, "forgotten", "a")
-    search.suggest()
-    search.space.configurations().digest = bytes(32)
-    assert len(search.suggest()) == 1
-    assert search.space.configurations().digest not in (b"", bytes(32))
+    # Threads share the space and learn together that the server does not know it.
+    searches = [search_of(client, "forgotten", f"worker {number}") for number in range(8)]
+    searches[0].suggest()
+    SPACE.configurations().digest = bytes(32)
+    with ThreadPoolExecutor() as threads:
+        suggested = [*threads.map(lambda search: search.suggest(), searches)]
+    assert all(len(one) == 1 for one in suggested)
+    assert SPACE.configurations().digest not in (b"", bytes(32))
 
 
 def test_an_answer_without_the_leases_is_none():

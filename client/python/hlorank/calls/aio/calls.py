@@ -240,21 +240,24 @@ class AsyncCalls(Connected):
         selector = self._selector(model)
         measured = _adapt_message(adapt)
 
+        # Another thread may learn or forget it meanwhile.
+        digest = candidates.digest
+
         def request(source: messages.Graph) -> bytes:
             head = wanted.message(source, selector, measured)
             # A list of 18,000 configurations is 0.7 MB: what the server knows is not sent again.
-            head.batch_digest = candidates.digest
+            head.batch_digest = digest
             # Listed candidates have the field number that a ranking's have.
-            sent = b"" if candidates.digest else candidates.serialized
+            sent = b"" if digest else candidates.serialized
             return head.SerializeToString() + sent
 
         deadline = self._deadline(timeout)
         try:
             answer = await self._ask_about(graph, _SUGGEST, request, deadline)
         except RefusedError as error:
-            if error.reason != _UNKNOWN_BATCH or not candidates.digest:
+            if error.reason != _UNKNOWN_BATCH or not digest:
                 raise
-            candidates.digest = b""
+            digest = b""
             answer = await self._ask_about(graph, _SUGGEST, request, deadline)
         candidates.digest = answer.batch_digest
         suggestions = suggestions_of(answer, wanted, len(candidates))
