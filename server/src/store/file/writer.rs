@@ -143,7 +143,7 @@ impl Writer {
             // The caller may have gone.
             match (addition, added) {
                 (Addition::Report(_, answer), AdditionResult::Report(added)) => {
-                    drop(answer.send(added))
+                    drop(answer.send(added));
                 }
                 (Addition::Decision(_, answer), AdditionResult::Decision(added)) => {
                     drop(answer.send(added));
