@@ -1,4 +1,4 @@
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use crate::pace;
 
@@ -11,7 +11,7 @@ const HASHED_BYTES: usize = 256 << 10;
 
 impl fmt::Display for Digest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&to_hex(&self.0))
+        write_hex(formatter, &self.0)
     }
 }
 
@@ -46,11 +46,13 @@ impl Digest {
 /// Writes bytes in hexadecimal digits, two for each.
 pub fn to_hex(bytes: &[u8]) -> String {
     let mut digits = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        // A string takes all that is written.
-        let _ = write!(digits, "{byte:02x}");
-    }
+    // A string takes all that is written.
+    let _ = write_hex(&mut digits, bytes);
     digits
+}
+
+fn write_hex(to: &mut impl fmt::Write, bytes: &[u8]) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(to, "{byte:02x}"))
 }
 
 /// Reads what [`to_hex`] wrote.

@@ -57,9 +57,15 @@ mod tests {
         config_entries: 0,
     };
 
-    fn decode(edge_index: usize, configurable_nodes: usize) -> Result<Graph, GraphError> {
+    /// Decodes arrays with these numbers of ends of edges, operands and configurable nodes.
+    fn decode(
+        edge_index: usize,
+        operands: usize,
+        configurable_nodes: usize,
+    ) -> Result<Graph, GraphError> {
         let features = GraphFeatures {
             edge_index: vec![1; edge_index],
+            operands: vec![1; operands],
             ..GraphFeatures::default()
         };
         let source = Some(Source::Features(features));
@@ -75,30 +81,19 @@ mod tests {
     #[test]
     fn lists_are_decoded_up_to_the_limits() {
         assert!(
-            decode(4, 3).is_ok() && decode(5, 0).is_ok(),
+            decode(4, 0, 3).is_ok() && decode(5, 0, 0).is_ok(),
             "the checks of arrays refuse half an edge"
         );
-        assert!(decode(6, 0).unwrap_err().to_string().contains("edges"));
-        assert!(decode(0, 4).unwrap_err().to_string().contains("nodes"));
+        assert!(decode(6, 0, 0).unwrap_err().to_string().contains("edges"));
+        assert!(decode(0, 0, 4).unwrap_err().to_string().contains("nodes"));
     }
 
     #[test]
     fn operands_are_counted_as_edges() {
-        let decode = |operands| {
-            let features = GraphFeatures {
-                operands: vec![1; operands],
-                ..GraphFeatures::default()
-            };
-            let source = Some(Source::Features(features));
-            let graph = Graph {
-                source,
-                ..Graph::default()
-            };
-            decode_graph(graph.encode_to_vec().into(), &LIMITS)
-        };
         let most = OperandLists::max_numbers(&LIMITS);
-        assert!(decode(most).is_ok());
-        assert!(decode(most + 1).unwrap_err().to_string().contains("edges"));
+        assert!(decode(0, most, 0).is_ok());
+        let error = decode(0, most + 1, 0).unwrap_err();
+        assert!(error.to_string().contains("edges"));
     }
 
     #[test]

@@ -128,7 +128,7 @@ fn check_features(nodes: usize, features: &[f32]) -> Result<(), GraphError> {
     check_finite(features, FEATURES)
 }
 
-/// Checks that every feature of nodes with so many columns is finite.
+/// Checks that all features are finite: `[nodes, columns]`, one node after the other.
 pub(crate) fn check_finite(features: &[f32], columns: usize) -> Result<(), GraphError> {
     match features.iter().position(|feature| !feature.is_finite()) {
         Some(at) => Err(GraphError::FeatureNotFinite {

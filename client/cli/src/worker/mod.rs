@@ -393,7 +393,8 @@ impl Measuring<'_> {
 /// The name of a failure as commands print it.
 fn name_of(failure: MeasurementFailure) -> String {
     let words = words(failure.as_str_name(), "MEASUREMENT_FAILURE_");
-    words.unwrap_or_default().replace(' ', "-")
+    // A newer program may have failures that this one does not know.
+    words.map_or_else(|| "crash".to_owned(), |words| words.replace(' ', "-"))
 }
 
 impl Display for WorkerReport {

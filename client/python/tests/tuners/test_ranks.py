@@ -97,9 +97,9 @@ def inductor_rank(client, keys, draw):
 
 
 def grouped_rank(client, keys, draw, is_raising=False):
-    """The same for Triton, in a process group that is told what its leader is told.
+    """Tunes with Triton in a process group, whose leader asks the server for all ranks.
 
-    If they raise, each rank in turn is the only one whose measurement of a key raises.
+    If ranks raise, each in turn is the only one whose measurement of a key raises.
     """
     from torch import distributed
 
