@@ -204,7 +204,7 @@ pub struct Settings {
 
     /// Log lines to print
     ///
-    /// `error`, `warn`, `info`, `debug`, `trace`, or tracing directives per module.
+    /// `error`, `warn`, `info`, `debug`, `trace`, or levels of modules, such as `info,h2=debug`.
     #[arg(long, value_name = "FILTER", default_value = "info,notify=warn", help_heading = LOGS)]
     pub log: LogFilter,
 

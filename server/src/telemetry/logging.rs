@@ -16,7 +16,11 @@ use std::{
 use clap::ValueEnum;
 use hlorank_graph::{escaped, without_error_numbers};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::{EnvFilter, filter::ParseError};
+use tracing_subscriber::{
+    filter::{LevelFilter, Targets},
+    layer::SubscriberExt as _,
+    util::{SubscriberInitExt as _, TryInitError},
+};
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -27,9 +31,9 @@ pub enum LogFormat {
     Json,
 }
 
-/// Which log lines are printed: levels, and directives of tracing such as `h2=debug`, separated by commas.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogFilter(String);
+/// Which log lines are printed: levels, and modules with their levels such as `h2=debug`, separated by commas.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogFilter(Targets);
 
 /// Keeps the log writer running. Dropping it waits at most one second for lines that are not written yet.
 pub struct LogGuard {
@@ -70,21 +74,30 @@ const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// Prints the log lines that `filter` selects to standard error. Calls do not wait for the
 /// writer.
-pub fn init(filter: &LogFilter, format: LogFormat) -> Result<LogGuard, ParseError> {
-    let spans = format!("{CALL_TARGET}=error").parse()?;
-    let filter = EnvFilter::try_new(&filter.0)?.add_directive(spans);
+pub fn init(filter: &LogFilter, format: LogFormat) -> Result<LogGuard, TryInitError> {
+    let filter = filter
+        .0
+        .clone()
+        .with_target(CALL_TARGET, LevelFilter::ERROR);
     let (lines, logging) = start_writer();
     let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_max_level(LevelFilter::TRACE)
         .with_writer(lines)
         // Colours would be escaped like those of names.
         .with_ansi(false)
         // It would report a failed write to the stream that failed, and panic.
         .log_internal_errors(false);
     match format {
-        LogFormat::Text => subscriber.with_target(false).init(),
+        LogFormat::Text => subscriber
+            .with_target(false)
+            .finish()
+            .with(filter)
+            .try_init()?,
         // A call has one span, and the list of spans would repeat it.
-        LogFormat::Json => subscriber.json().with_span_list(false).init(),
+        LogFormat::Json => {
+            let subscriber = subscriber.json().with_span_list(false);
+            subscriber.finish().with(filter).try_init()?;
+        }
     }
     set_hook(Box::new(log_panic));
     tokio::spawn(report_lost_lines(Arc::downgrade(&logging.lost)));
@@ -184,14 +197,9 @@ impl FromStr for LogFilter {
 
     fn from_str(text: &str) -> Result<Self, String> {
         text.split(',').map(str::trim).try_for_each(check)?;
-        // A filter of tracing cannot be cloned, so the text is kept, and the filter is built again
-        // when it is used.
-        match EnvFilter::try_new(text) {
-            Ok(_) => Ok(Self(text.to_owned())),
-            Err(error) => Err(format!(
-                "expected tracing's directives, such as `info,h2=debug`: {error}"
-            )),
-        }
+        text.parse().map(Self).map_err(|error| {
+            format!("expected levels and modules, such as `info,h2=debug`: {error}")
+        })
     }
 }
 
@@ -199,8 +207,8 @@ impl FromStr for LogFilter {
 /// of which every line is printed, so that `warning` would hide all lines of the server.
 fn check(directive: &str) -> Result<(), String> {
     let is_level = |level: &&str| directive.eq_ignore_ascii_case(level);
-    let (module, has_level) = match directive.split_once(['=', '[']) {
-        Some((module, _)) => (module, directive.contains('=')),
+    let (module, has_level) = match directive.split_once('=') {
+        Some((module, _)) => (module, true),
         None => (directive, LEVELS.iter().any(is_level)),
     };
     if !has_level {
@@ -228,7 +236,6 @@ mod tests {
             "info,notify=warn",
             "off,hlorank_server=debug",
             "access=off",
-            "info,[call{request_id=a}]=debug",
             "hlorank_server::registry=trace",
         ] {
             assert!(text.parse::<LogFilter>().is_ok(), "{text}");
@@ -253,7 +260,11 @@ mod tests {
                 "{text}: {error}"
             );
         }
-        for text in ["hlorank-server=debug", "hlorank_server=verbose"] {
+        for text in [
+            "hlorank-server=debug",
+            "hlorank_server=verbose",
+            "info,[call{request_id=a}]=debug",
+        ] {
             assert!(text.parse::<LogFilter>().is_err(), "{text}");
         }
     }
