@@ -4,7 +4,6 @@
 //! reads its configurations, and [`engine`] (scores), and back; [`compute`] is where all of that which takes processor time runs, off
 //! the async threads.
 
-mod adaptation;
 pub mod admission;
 pub mod call;
 mod caller;
@@ -40,9 +39,7 @@ pub mod security;
 mod serve;
 mod serve_connection;
 pub mod settings;
-mod split_mix;
 mod start_error;
-mod statistics;
 pub mod store;
 mod stored_measurements;
 mod suggestions;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use hlorank_adaptation::statistics::mean;
 use hlorank_graph::quality::{Outcome, PairCounts, top_slowdown};
 
-use crate::{model::ScoreUnit, statistics::mean};
+use crate::model::ScoreUnit;
 
 /// How well a model version ranks the measured configurations of one graph on one target.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -8,11 +8,12 @@ use std::{
 };
 
 use foldhash::{HashMap, HashMapExt};
+use hlorank_adaptation::statistics::scalar;
 use hlorank_graph::Digest;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{EngineError, Terms};
-use crate::{compute::ComputePool, device, statistics::scalar};
+use crate::{compute::ComputePool, device};
 
 /// The queued work of all calls.
 pub(super) struct Backlog {

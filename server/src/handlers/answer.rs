@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use hlorank_adaptation::{Refusal, SourceKind};
 use hlorank_proto::v1::{self, ModelSelector, RankConfigsResponse, ReuseCounts, StageTimings};
 
 use crate::{
-    adaptation::{Refusal, SourceKind},
     graphs::Warning,
     learning::RelatedSource,
     model::{LoadedModel, Model, ScoreUnit},
@@ -67,16 +67,15 @@ pub(super) fn unit_of(query: &Query) -> v1::ScoreUnit {
     if query.is_adapted() {
         v1::ScoreUnit::LogSeconds
     } else {
-        query.unit().into()
+        score_unit(query.unit())
     }
 }
 
-impl From<ScoreUnit> for v1::ScoreUnit {
-    fn from(unit: ScoreUnit) -> Self {
-        match unit {
-            ScoreUnit::None => Self::Unspecified,
-            ScoreUnit::Seconds => Self::Seconds,
-        }
+/// Writes the unit of a model's scores.
+pub(super) const fn score_unit(unit: ScoreUnit) -> v1::ScoreUnit {
+    match unit {
+        ScoreUnit::None => v1::ScoreUnit::Unspecified,
+        ScoreUnit::Seconds => v1::ScoreUnit::Seconds,
     }
 }
 

@@ -12,7 +12,7 @@ use hlorank_proto::v1::{
 use tonic::{Request, Response};
 
 use super::{
-    answer::{Answer, count, selector},
+    answer::{Answer, count, score_unit, selector},
     request::wanted_version,
 };
 use crate::{
@@ -159,7 +159,7 @@ fn loaded(model: &Model) -> v1::Model {
         licence: manifest.licence.clone(),
         targets: manifest.targets.iter().map(Target::to_string).collect(),
         kind: manifest.kind.to_string(),
-        unit: v1::ScoreUnit::from(manifest.unit).into(),
+        unit: score_unit(manifest.unit).into(),
         ..settings(&manifest.kind)
     }
 }

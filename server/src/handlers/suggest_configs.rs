@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use bytes::Bytes;
+use hlorank_adaptation::{Reason, SuggestionRequest};
 use hlorank_graph::{Digest, EncodedBatch, LayoutBatch, Task};
 use hlorank_proto::{
     methods::Scope,
@@ -20,7 +21,6 @@ use super::{
     request::{check_maximum, check_scope, read_hash},
 };
 use crate::{
-    adaptation::{Reason, SuggestionRequest},
     call::{Call, CallError},
     errors::ServiceError,
     leases::SearchState,
@@ -253,7 +253,7 @@ fn suggestion(suggested: &SuggestedConfig) -> v1::Suggestion {
     let seconds = |_| libm::exp(score.into()) as f32;
     v1::Suggestion {
         config: count(suggestion.config),
-        reason: SuggestionReason::from(suggestion.reason).into(),
+        reason: reason(suggestion.reason).into(),
         score,
         predicted_seconds: suggested.deviation.map_or(0.0, seconds),
         log_sd: suggested.deviation.map_or(0.0, |sd| sd as f32),
@@ -261,13 +261,12 @@ fn suggestion(suggested: &SuggestedConfig) -> v1::Suggestion {
     }
 }
 
-impl From<Reason> for SuggestionReason {
-    fn from(reason: Reason) -> Self {
-        match reason {
-            Reason::Model => Self::Model,
-            Reason::ExpectedImprovement => Self::ExpectedImprovement,
-            Reason::Random => Self::Random,
-        }
+/// Writes why a configuration is suggested.
+const fn reason(reason: Reason) -> SuggestionReason {
+    match reason {
+        Reason::Model => SuggestionReason::Model,
+        Reason::ExpectedImprovement => SuggestionReason::ExpectedImprovement,
+        Reason::Random => SuggestionReason::Random,
     }
 }
 

@@ -1,10 +1,10 @@
 use std::{mem::take, sync::Arc};
 
+use hlorank_adaptation::PredictedList;
 use hlorank_graph::{Configurations, SegmentedGraph};
 
 use super::predict::{ModelScores, Predictor};
 use crate::{
-    adaptation::PredictedList,
     call::CallError,
     compute::Class,
     engine::{BatchPart, Engine, Terms},

@@ -11,14 +11,12 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
+use hlorank_adaptation::TaughtByLists;
 use hlorank_graph::Digest;
 use quick_cache::sync::Cache;
 use tokio::time::timeout;
 
-use crate::{
-    adaptation::TaughtByLists, call::CallError, compute::WorkerFailed, metrics::CacheSizes,
-    store::MeasurementStore,
-};
+use crate::{call::CallError, compute::WorkerFailed, metrics::CacheSizes, store::MeasurementStore};
 
 /// What sets of instances taught.
 pub(super) struct InstanceModels(Cache<Digest, Arc<KnownSet>>);

@@ -1,15 +1,16 @@
 use std::{fmt::Display, sync::Arc};
 
+use hlorank_adaptation::{Measurements, SourceKind};
 use hlorank_graph::{Configurations, FeatureGraph, SegmentedGraph, Task};
 
 use super::{
     Lesson,
     instance_models::InstanceModels,
     lesson::{MeasuredScores, RelatedLesson, learning_bytes},
+    lesson_cache::LessonCache,
     measured::{MeasuredConfigs, SentConfigs, join},
 };
 use crate::{
-    adaptation::{LessonCache, Measurements, SourceKind},
     call::{
         ADAPT, BatchReader, Call, CallError, Deadline, MAX_LEARNED, Position, SentMeasurements,
         class_of,

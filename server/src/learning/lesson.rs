@@ -1,22 +1,22 @@
 use std::sync::Arc;
 
+use hlorank_adaptation::{
+    AdaptedModel, Basis, Expectation, MAX_SIZE, Measurements, Point, Prior, RelatedBasis,
+    RelatedList, Slowdown, SourceKind, TaughtByLists, statistics::mean,
+};
 use hlorank_graph::{InstanceFeatures, SegmentedGraph, Task};
 
 use super::{
     ReporterShare,
+    lesson_cache::LessonCache,
     measured::MeasuredConfigs,
     predict::{Predictor, points_of_measured},
 };
 use crate::{
-    adaptation::{
-        AdaptedModel, Basis, Expectation, LessonCache, MAX_SIZE, Measurements, Point, Prior,
-        RelatedBasis, RelatedList, Slowdown, SourceKind, TaughtByLists,
-    },
     call::MAX_LEARNED,
     graphs::Warning,
     memory::HeldBytes,
     model::{ExpectedTau, ScoreUnit},
-    statistics::mean,
 };
 
 /// What a call learned from measurements.

@@ -6,10 +6,10 @@ use std::{
     sync::Arc,
 };
 
+use hlorank_adaptation::{Measurements, Point};
 use hlorank_graph::{ConfigurationError, Configurations, SegmentedGraph, pace};
 
 use crate::{
-    adaptation::{self, Measurements, Point},
     store::{Measurement, Outcome, Reporter},
     stored_measurements::{measurement_bytes, read_canonical},
 };
@@ -123,11 +123,12 @@ pub(super) fn measurements_of(
     let finite = measured.filter(|(point, ..)| point.score.is_finite());
     let (own, others): (Vec<_>, Vec<_>) = finite.partition(|(.., is_own)| *is_own);
     let [own, others] = [own, others].map(|some| {
-        let measurement = |(point, outcome, _): (Point, Outcome, bool)| adaptation::Measurement {
-            point,
-            seconds: (outcome.failure == 0).then_some(outcome.seconds),
-            repeats: outcome.repeats,
-        };
+        let measurement =
+            |(point, outcome, _): (Point, Outcome, bool)| hlorank_adaptation::Measurement {
+                point,
+                seconds: (outcome.failure == 0).then_some(outcome.seconds),
+                repeats: outcome.repeats,
+            };
         Measurements::new(some.into_iter().map(measurement).collect())
     });
     own.completed_by(others)

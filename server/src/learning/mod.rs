@@ -8,6 +8,7 @@ mod evaluator;
 mod instance_models;
 mod learn;
 mod lesson;
+mod lesson_cache;
 mod measured;
 mod predict;
 mod related;

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use hlorank_adaptation::{
+    AdaptedModel, Expectation, LayoutMeans, Point, PredictedList, statistics::Normal,
+};
 use hlorank_graph::{Configurations, pace};
 
 use crate::{
-    adaptation::{AdaptedModel, Expectation, LayoutMeans, Point, PredictedList},
     call::CallError,
     compute::{Class, ComputePool},
     engine::rank,
     model::ScoreUnit,
-    statistics::Normal,
 };
 
 /// What predicts run times in place of the model's scores.

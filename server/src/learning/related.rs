@@ -3,6 +3,7 @@
 
 use std::{iter::once, sync::Arc, time::Instant};
 
+use hlorank_adaptation::{MAX_PARAMETERS, RelatedList, RelatedModel, SourceKind, TaughtByLists};
 use hlorank_graph::{Digest, SegmentedGraph};
 
 use super::{
@@ -10,7 +11,6 @@ use super::{
     measured::measurements_of, predict::points_of_measured,
 };
 use crate::{
-    adaptation::{MAX_PARAMETERS, RelatedList, RelatedModel, SourceKind, TaughtByLists},
     call::{CallError, Deadline},
     compute::Class,
     engine::{Engine, Terms},
@@ -45,14 +45,12 @@ const MAX_LOOKED_THROUGH: usize = 256;
 /// Bytes that learning takes for each measurement beside its parameters: its row of columns, and its parts in other tables.
 const ROW_BYTES: usize = 512;
 
-impl SourceKind {
-    /// Maximum number of lists of other graphs, and of measurements of each list.
-    const fn limits(self) -> [usize; 2] {
-        match self {
-            Self::Instances => [4_096, 1_024],
-            Self::Kernels => [8, 64],
-            Self::Targets => [0, 300],
-        }
+/// Maximum number of lists of other graphs, and of measurements of each list.
+const fn limits(kind: SourceKind) -> [usize; 2] {
+    match kind {
+        SourceKind::Instances => [4_096, 1_024],
+        SourceKind::Kernels => [8, 64],
+        SourceKind::Targets => [0, 300],
     }
 }
 
@@ -163,7 +161,7 @@ impl RelatedLists {
         &self,
         targets: &[String],
     ) -> Result<Vec<(Subject, Option<usize>)>, CallError> {
-        let [most, _] = self.kind.limits();
+        let [most, _] = limits(self.kind);
         let others = targets.iter().enumerate();
         let others = others.map(|(number, name)| (name, Some(number)));
         let mut subjects = Vec::new();
@@ -204,7 +202,7 @@ impl RelatedLists {
         let Some((graph, _of_graph)) = stored.read_graph(subject).await? else {
             return Ok(nothing);
         };
-        let [_, most] = self.kind.limits();
+        let [_, most] = limits(self.kind);
         let take = |bytes| Ok(held.add(bytes)?);
         let whose = &self.source.whose;
         let drawn = stored.draw(subject, &graph, whose, most, take).await?;

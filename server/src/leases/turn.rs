@@ -5,13 +5,14 @@ use std::{
     time::Duration,
 };
 
+use hlorank_adaptation::SuggestionRequest;
 use hlorank_graph::Digest;
 
 use super::{
     keeper::SearchKey,
     search::{BudgetLeft, GrantedLease, LeaseWorker, SearchView},
 };
-use crate::{adaptation::SuggestionRequest, store::Outcome};
+use crate::store::Outcome;
 
 /// What a worker asks for.
 pub(crate) struct WantedLeases {

@@ -2,10 +2,9 @@
 
 use std::sync::LazyLock;
 
+use hlorank_adaptation::{ExpectedTau, statistics::deviation};
 use hlorank_graph::Configurations;
 use serde::Deserialize;
-
-use crate::statistics::deviation;
 
 /// The file of an artifact with the lists.
 pub(super) const CALIBRATION_FILE: &str = "calibration.json";
@@ -25,15 +24,6 @@ pub struct SeenList {
     /// Sums over the slots and nodes of some configurations.
     columns: Vec<f64>,
     rows: f64,
-}
-
-/// Kendall's tau of a ranking and of run times, as expected.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ExpectedTau {
-    /// The mean.
-    pub tau: f64,
-    /// The standard deviation.
-    pub deviation: f64,
 }
 
 /// Lists of the validation data, of which those that are like another list say what to expect of it.
@@ -86,9 +76,6 @@ const WHOLE: u16 = 4096;
 
 /// Number of lists.
 const LISTS: std::ops::RangeInclusive<usize> = 8..=4096;
-
-/// Deviations around the mean between which four of five values lie.
-const FOUR_OF_FIVE: f64 = 1.28;
 
 /// Added to spreads, so that scores which are all equal have a logarithm.
 const LEAST_SPREAD: f64 = 0.01;
@@ -168,14 +155,6 @@ impl SeenList {
             spread: deviation(&finite),
             columns: self.columns.iter().map(|sum| sum / self.rows).collect(),
         })
-    }
-}
-
-impl ExpectedTau {
-    /// An interval that holds the tau of four of five lists.
-    pub fn interval(&self) -> (f64, f64) {
-        let half = FOUR_OF_FIVE * self.deviation;
-        ((self.tau - half).max(-1.0), (self.tau + half).min(1.0))
     }
 }
 

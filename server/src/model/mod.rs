@@ -24,13 +24,14 @@ mod target;
 mod whole_graph;
 
 pub use artifact::{Artifact, ModelFacts};
-pub use calibration::{Calibration, ExpectedTau, ListTraits, SeenList};
+pub use calibration::{Calibration, ListTraits, SeenList};
 pub use features::ModelFeatures;
 pub use growth::{MemoryGrowth, RunSizes};
+pub use hlorank_adaptation::{ExpectedTau, Prior, ScoreUnit};
 pub use loaded::{LoadedModel, Model};
 pub use manifest::{
-    Chunking, MANIFEST_FILE, Manifest, MeasuredQuality, ModelKind, ModelNodes, Permutations, Prior,
-    ScoreUnit, SegmentSettings, WholeGraphSettings,
+    Chunking, MANIFEST_FILE, Manifest, MeasuredQuality, ModelKind, ModelNodes, Permutations,
+    SegmentSettings, WholeGraphSettings,
 };
 pub use segment::{EncoderInput, SegmentModel, SegmentTensors};
 pub use sessions::{ModelFailed, RunReports};

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use hlorank_adaptation::split_mix::{below, mix};
 use hlorank_graph::pace;
 
 use super::LiveQuality;
@@ -8,7 +9,6 @@ use crate::{
     compute::Class,
     model::Model,
     ranking_quality::{GraphQuality, QualitySummary},
-    split_mix::{below, mix},
 };
 
 /// How two model versions rank the same measurements.

@@ -5,9 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use hlorank_adaptation::Slowdown;
+
 use super::{Query, ScoredCall};
 use crate::{
-    adaptation::Slowdown,
     call::{CallError, class_of},
     compute::{Class, WorkResult},
     engine::{BatchPart, rank},

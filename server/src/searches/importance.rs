@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use crate::statistics::{mean, scalar};
+use hlorank_adaptation::statistics::{mean, scalar};
 
 /// A measured configuration of a search.
 #[derive(Clone, Debug)]

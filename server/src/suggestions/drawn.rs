@@ -3,19 +3,21 @@
 
 use std::{collections::HashSet, sync::Arc};
 
+use hlorank_adaptation::{
+    SuggestionRequest,
+    split_mix::{below, mix},
+};
 use hlorank_graph::{Configurations, Limits, NodeFeatureBatch, pace};
 use hlorank_proto::v1::{ConfigSpace, ParameterConfig, ParameterConfigs};
 
 use super::suggest::SuggestedConfig;
 use crate::{
-    adaptation::SuggestionRequest,
     call::CallError,
     compute::Class,
     engine::rank,
     model::SeenList,
     queries::{Query, ReadBatch},
     refusal::refusals,
-    split_mix::{below, mix},
 };
 
 refusals! {

@@ -2,11 +2,11 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use hlorank_adaptation::SuggestionRequest;
 use hlorank_graph::{Configurations, Digest, pace};
 
 use super::suggest::{EarlierChoice, Suggestions, suggest_from};
 use crate::{
-    adaptation::SuggestionRequest,
     call::CallError,
     clock,
     leases::{

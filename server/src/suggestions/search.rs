@@ -2,11 +2,11 @@
 
 use std::{mem::take, ops::Range, sync::Arc};
 
+use hlorank_adaptation::SuggestionRequest;
 use hlorank_graph::{Configurations, LayoutBatch, SegmentedGraph};
 
 use super::{CombinedPart, space::Space};
 use crate::{
-    adaptation::SuggestionRequest,
     call::{CONFIG_BYTES, CallError},
     compute::Class,
     engine::{Terms, rank},

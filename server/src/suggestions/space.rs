@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 
+use hlorank_adaptation::split_mix::{below, mix};
 use hlorank_graph::{ConfigurationError, LayoutBatch, SegmentedGraph, pace};
-
-use crate::split_mix::{below, mix};
 
 /// What is combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

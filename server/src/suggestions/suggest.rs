@@ -2,6 +2,9 @@
 
 use std::{ops::Range, sync::Arc, time::Instant};
 
+use hlorank_adaptation::{
+    Candidates, Expectation, LayoutRows, MAX_SIZE, Point, Reason, Suggestion, SuggestionRequest,
+};
 use hlorank_graph::{Configurations, LayoutBatch, SegmentedGraph, pace};
 
 use super::{
@@ -9,9 +12,6 @@ use super::{
     search::{CONSIDERED, SearchResult, search},
 };
 use crate::{
-    adaptation::{
-        Candidates, Expectation, LayoutRows, MAX_SIZE, Point, Reason, Suggestion, SuggestionRequest,
-    },
     call::{CallError, Position},
     compute::Class,
     engine::rank,

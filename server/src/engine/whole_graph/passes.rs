@@ -1,11 +1,12 @@
 use std::{ops::Range, sync::Arc};
 
+use hlorank_adaptation::statistics::scalar;
+
 use crate::{
     device,
     engine::{EngineError, resources::Resources},
     memory::Memory,
     model::{Chunking, Permutations, RunSizes, WholeGraphModel, WholeGraphSettings},
-    statistics::scalar,
 };
 
 /// The order in which the configurations of a batch are scored, and the chunks that this order is cut into. A model with

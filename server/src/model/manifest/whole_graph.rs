@@ -1,14 +1,12 @@
+use hlorank_adaptation::split_mix::mix;
 use hlorank_graph::{Scope, Task};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::fields::Fields;
-use crate::{
-    model::{
-        ModelFeatures, Rejection,
-        onnx::{Element::Float32, Element::Int64, Interface, config_outlet, outlet},
-    },
-    split_mix::mix,
+use crate::model::{
+    ModelFeatures, Rejection,
+    onnx::{Element::Float32, Element::Int64, Interface, config_outlet, outlet},
 };
 
 /// Settings of a whole-graph model.

@@ -14,10 +14,11 @@ use dependencies::{Use, uses};
 use hlorank_tests::prelude::*;
 use layers::Layers;
 
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "proto",
     "graph",
     "server",
+    "server/adaptation",
     "server/arguments",
     "client",
     "client/cli",

@@ -10,10 +10,10 @@ use std::{
 };
 
 use fastrand::Rng;
+use hlorank_adaptation::SuggestionRequest;
 use hlorank_graph::{Digest, Task};
 
 use crate::{
-    adaptation::SuggestionRequest,
     leases::{
         ClaimRequest, ClaimState, GrantedLease, LeaseBudget, LeaseError, LeaseWorker, Leases,
         LeasingTurn, Places, Renewal, SearchKey, SearchState, WantedLeases,

@@ -30,15 +30,16 @@ use learner::{Fit, Learner, ROUNDS, ROUNDS_OF_LEVELS};
 use left_out::{LeftOutList, Slowdowns, left_out};
 use list::ENOUGH;
 
-pub(crate) use basis::{Refusal, RelatedBasis, SourceKind};
-pub(crate) use columns::MAX_PARAMETERS;
-pub(crate) use left_out::Slowdown;
-pub(crate) use list::RelatedList;
+pub use basis::{Refusal, RelatedBasis, SourceKind};
+pub use columns::MAX_PARAMETERS;
+pub use left_out::Slowdown;
+pub use list::RelatedList;
 
 /// What related lists taught.
 #[derive(Debug)]
-pub(crate) struct RelatedModel {
-    pub(crate) kind: SourceKind,
+pub struct RelatedModel {
+    /// What the lists are of.
+    pub kind: SourceKind,
     columns: Columns,
     /// How much ln(seconds) rises per unit of the model's score, beside what the fit says.
     slope: f64,
@@ -53,14 +54,15 @@ pub(crate) struct RelatedModel {
 }
 
 /// What related lists taught, if they say something, and what becomes of each source.
-pub(crate) type TaughtByLists = (Option<Arc<RelatedModel>>, Vec<RelatedBasis>);
+pub type TaughtByLists = (Option<Arc<RelatedModel>>, Vec<RelatedBasis>);
 
 /// What is expected of ln(seconds), up to a common number, in place of the model's scores.
 #[derive(Clone, Debug)]
-pub(crate) struct Expectation {
-    pub(crate) model: Arc<RelatedModel>,
+pub struct Expectation {
+    /// What predicts it.
+    pub model: Arc<RelatedModel>,
     /// The features of the instance for which it is expected.
-    pub(crate) features: Arc<InstanceFeatures>,
+    pub features: Arc<InstanceFeatures>,
 }
 
 /// Minimum number of kernels.
@@ -95,13 +97,31 @@ const OWN_ALONE: usize = 200;
 const SPREAD: [f64; 2] = [0.05, 2.0];
 const SPREAD_OF_ONE: f64 = 0.3;
 
+/// Returns what related lists say that the graph's own measurements do not contradict, and what became of each source. `learn` is
+/// [`RelatedModel::learn`], or remembers what it taught.
+pub fn relate(
+    kind: SourceKind,
+    mut lists: Vec<RelatedList>,
+    own: &Measurements,
+    learn: impl Fn(&[RelatedList]) -> TaughtByLists,
+) -> TaughtByLists {
+    let (mut model, mut bases) = learn(&lists);
+    let learned = model.as_ref();
+    if learned.is_some_and(|model| model.refuse_contradicted(own, &mut bases)) {
+        lists.retain(|list| bases[list.source(kind)].refusal.is_none());
+        let (rest, bases_of_rest) = learn(&lists);
+        model = rest;
+        // Without the contradicted ones, another may be unlike all that are left.
+        for (basis, of_rest) in bases.iter_mut().zip(bases_of_rest) {
+            basis.refusal = basis.refusal.or(of_rest.refusal);
+        }
+    }
+    (model, bases)
+}
+
 impl RelatedModel {
     /// Learns from lists in the order of the store, in which the same lists teach the same.
-    pub(crate) fn learn(
-        kind: SourceKind,
-        prior: Prior,
-        mut lists: Vec<RelatedList>,
-    ) -> TaughtByLists {
+    pub fn learn(kind: SourceKind, prior: Prior, mut lists: Vec<RelatedList>) -> TaughtByLists {
         let is_own = |list: &RelatedList| list.other_target.is_none();
         let own = |lists: &[RelatedList]| lists.iter().filter(|list| is_own(list)).count();
         if own(&lists) >= OWN_ALONE {
@@ -195,11 +215,7 @@ impl RelatedModel {
     }
 
     /// Refuses other targets that the measurements of the graph itself contradict. Returns whether there are some.
-    pub(super) fn refuse_contradicted(
-        &self,
-        own: &Measurements,
-        bases: &mut [RelatedBasis],
-    ) -> bool {
+    fn refuse_contradicted(&self, own: &Measurements, bases: &mut [RelatedBasis]) -> bool {
         let mut is_contradicted = false;
         if self.kind != SourceKind::Targets || own.measured() < ENOUGH {
             return is_contradicted;
@@ -242,7 +258,7 @@ impl RelatedModel {
     }
 
     /// Bytes that it takes.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         let trees = match &self.fit {
             Fit::Rises(_) => None,
             Fit::Trees(trees) => Some(trees),
@@ -298,29 +314,29 @@ fn spread<'a>(lists: impl Iterator<Item = &'a LeftOutList>) -> f64 {
 
 impl Expectation {
     /// What is expected of run times if it has taken the place of scores.
-    pub(crate) fn prior(&self) -> Prior {
+    pub fn prior(&self) -> Prior {
         self.model.prior
     }
 
     /// Whether enough instances are known to measure what they predict to be fastest, whatever is uncertain.
-    pub(crate) fn is_followed(&self) -> bool {
+    pub fn is_followed(&self) -> bool {
         self.model.kind == SourceKind::Instances && self.model.own >= FOLLOWED
     }
 
     /// Texts of the instance that no measured one has, with the names of their features.
-    pub(crate) fn unknown_values(&self) -> Vec<(String, String)> {
+    pub fn unknown_values(&self) -> Vec<(String, String)> {
         self.model.columns.unknown_values(&self.features)
     }
 
     /// How far a first pick of some configurations is expected to be above the fastest, given what is expected of it; nothing if
     /// the lists do not say it.
-    pub(crate) fn slowdown(&self, expected: f64, configs: usize) -> Option<Slowdown> {
+    pub fn slowdown(&self, expected: f64, configs: usize) -> Option<Slowdown> {
         let slowdowns = self.model.slowdowns.as_ref();
         slowdowns?.of_pick(expected, configs)
     }
 
     /// Takes the place of the scores of points.
-    pub(crate) fn replace_scores(&self, points: &mut [Point]) {
+    pub fn replace_scores(&self, points: &mut [Point]) {
         let rest = self.model.rest(&self.features, None, points);
         for (point, rest) in points.iter_mut().zip(rest) {
             point.score = self.model.slope * point.score + rest;

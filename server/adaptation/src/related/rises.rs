@@ -1,10 +1,8 @@
 use std::iter;
 
 use crate::{
-    adaptation::{
-        Measurements, Point, Prior,
-        linear_algebra::{Factor, add_scaled, dot},
-    },
+    Measurements, Point, Prior,
+    linear_algebra::{Factor, add_scaled, dot},
     statistics::{centered, mean},
 };
 

@@ -1,10 +1,13 @@
-use crate::adaptation::Prior;
+use crate::Prior;
 
 /// What related lists are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SourceKind {
+pub enum SourceKind {
+    /// Other instances of the set of the graph.
     Instances,
+    /// Kernels of the same structure.
     Kernels,
+    /// The same graph on other targets.
     Targets,
 }
 
@@ -20,22 +23,22 @@ impl SourceKind {
 
 /// What a source of related lists says, and whether it is used. Each other target is a source, and all instances or all kernels are one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct RelatedBasis {
+pub struct RelatedBasis {
     /// Number of lists that have enough measurements.
-    pub(crate) lists: usize,
+    pub lists: usize,
     /// Number of distinct configurations that were measured or failed.
-    pub(crate) measured: usize,
+    pub measured: usize,
     /// Kendall's tau of times and what other lists, or for the graph's own times this source, predict of them.
-    pub(crate) agreement: f64,
+    pub agreement: f64,
     /// The same of the times of kernels and the model's scores; else 0.
-    pub(crate) score_tau: f64,
+    pub score_tau: f64,
     /// `None` if it is used.
-    pub(crate) refusal: Option<Refusal>,
+    pub refusal: Option<Refusal>,
 }
 
 /// Why related lists are not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     /// Too few lists or configurations have a time, or all times are equal.
     TooFew,
     /// Others predict them no better than chance may.

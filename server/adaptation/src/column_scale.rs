@@ -105,7 +105,7 @@ impl Column {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adaptation::point::NodeColumns;
+    use crate::point::NodeColumns;
 
     fn points(columns: &[&[f64]]) -> Vec<Point> {
         let point = |columns: &&[f64]| Point {

@@ -4,24 +4,26 @@ use hlorank_graph::quality::{Outcome, PairCounts};
 
 /// A normal distribution.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Normal {
-    pub(crate) mean: f64,
-    pub(crate) variance: f64,
+pub struct Normal {
+    /// The mean.
+    pub mean: f64,
+    /// The square of the standard deviation.
+    pub variance: f64,
 }
 
 /// A count as a scalar.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-pub(crate) const fn scalar(count: usize) -> f64 {
+pub const fn scalar(count: usize) -> f64 {
     count as f64
 }
 
 /// The mean; 0 of no numbers.
-pub(crate) fn mean(values: &[f64]) -> f64 {
+pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / scalar(values.len().max(1))
 }
 
 /// The numbers around their mean.
-pub(crate) fn centered(mut values: Vec<f64>) -> Vec<f64> {
+pub fn centered(mut values: Vec<f64>) -> Vec<f64> {
     let center = mean(&values);
     for value in &mut values {
         *value -= center;
@@ -30,13 +32,13 @@ pub(crate) fn centered(mut values: Vec<f64>) -> Vec<f64> {
 }
 
 /// The standard deviation.
-pub(crate) fn deviation(values: &[f64]) -> f64 {
+pub fn deviation(values: &[f64]) -> f64 {
     let squares = centered(values.to_vec()).into_iter().map(|off| off * off);
     mean(&squares.collect::<Vec<_>>()).sqrt()
 }
 
 /// The squared distance of two points.
-pub(crate) fn squared_distance(one: &[f64], other: &[f64]) -> f64 {
+pub fn squared_distance(one: &[f64], other: &[f64]) -> f64 {
     let pairs = one.iter().zip(other);
     pairs
         .map(|(one, other)| (one - other) * (one - other))
@@ -45,7 +47,7 @@ pub(crate) fn squared_distance(one: &[f64], other: &[f64]) -> f64 {
 
 /// Returns Kendall's tau-b of two lists of numbers: their agreement about the order of pairs, from −1 to 1. It is 0 if
 /// all numbers of a list are equal, because then there is no order to agree with.
-pub(crate) fn tau(one: &[f64], other: &[f64]) -> f64 {
+pub fn tau(one: &[f64], other: &[f64]) -> f64 {
     let pairs = one.iter().zip(other);
     let outcomes = pairs.map(|(&run_time, &score)| Outcome { run_time, score });
     PairCounts::new(&outcomes.collect::<Vec<_>>())
@@ -54,7 +56,7 @@ pub(crate) fn tau(one: &[f64], other: &[f64]) -> f64 {
 }
 
 /// The variance of Kendall's tau of two orders of this many numbers that have nothing to do with each other.
-pub(crate) const fn variance_by_chance(count: usize) -> f64 {
+pub const fn variance_by_chance(count: usize) -> f64 {
     // Kendall (1938), for orders without ties.
     let count = scalar(count);
     2.0 * (2.0 * count + 5.0) / (9.0 * count * (count - 1.0))
@@ -62,7 +64,7 @@ pub(crate) const fn variance_by_chance(count: usize) -> f64 {
 
 impl Normal {
     /// Mean and variance of a mixture of distributions, each with its weight.
-    pub(crate) fn mixture(weighted: impl Iterator<Item = (f64, Self)>) -> Self {
+    pub fn mixture(weighted: impl Iterator<Item = (f64, Self)>) -> Self {
         let weighted: Vec<(f64, Self)> = weighted.collect();
         let mean: f64 = weighted
             .iter()
@@ -80,7 +82,7 @@ impl Normal {
     }
 
     /// By how much a number of this distribution is expected to lie below another one, if it does.
-    pub(crate) fn improvement(self, lowest: f64) -> f64 {
+    pub fn improvement(self, lowest: f64) -> f64 {
         let (mean, deviation) = (lowest - self.mean, self.variance.sqrt());
         if deviation <= 0.0 {
             return mean.max(0.0);

@@ -39,9 +39,11 @@ pub(super) struct Slowdowns {
 
 /// An expected time over that of the fastest, and what nine of ten do not exceed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Slowdown {
-    pub(crate) expected: f64,
-    pub(crate) upper: f64,
+pub struct Slowdown {
+    /// The mean.
+    pub expected: f64,
+    /// What nine of ten do not exceed.
+    pub upper: f64,
 }
 
 /// Number of lists from which on several are left out at once, in how many parts, and from which on one part is enough.

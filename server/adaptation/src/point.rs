@@ -2,20 +2,20 @@ use std::{cmp::Ordering, iter, ptr, sync::Arc};
 
 use hlorank_graph::{ConfigInput, ConfigValues, Configurations, FusionBatch, NodeFeatureBatch};
 
-use crate::{model::ScoreUnit, statistics::scalar};
+use crate::{prior::ScoreUnit, statistics::scalar};
 
 /// What the kernel compares of a configuration. Its clones share everything but the score.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Point {
+pub struct Point {
     /// The score of the model; the logarithm of it if it is seconds.
-    pub(crate) score: f64,
+    pub score: f64,
     /// `[slots * 3]` the order of dimensions of every tensor, as one number; for fusions `[slots]` 1 if the slot is fused;
     /// else empty.
-    pub(crate) orders: Arc<[u32]>,
+    pub orders: Arc<[u32]>,
     /// `[18]` logarithms of a tile's bounds; else empty.
-    pub(crate) bounds: Arc<[f64]>,
+    pub bounds: Arc<[f64]>,
     /// The columns of a feature set; else empty.
-    pub(crate) columns: NodeColumns,
+    pub columns: NodeColumns,
 }
 
 /// The columns of a configuration of a feature set: those of the only node, or of several nodes the mean, least and largest value
@@ -24,7 +24,7 @@ pub(crate) struct Point {
 /// They stay in the batch, which has each distinct row once, and are computed when they are asked for: a small batch of equal rows
 /// stands for many columns of many configurations.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct NodeColumns(Option<(Arc<Configurations>, usize)>);
+pub struct NodeColumns(Option<(Arc<Configurations>, usize)>);
 
 /// Number of values of an order of dimensions.
 const ORDER_VALUES: usize = 6;
@@ -40,7 +40,7 @@ const AGGREGATES: usize = 3;
 
 impl Point {
     /// The points of some configurations, given their encoder input and scores.
-    pub(crate) fn of_input(input: &ConfigInput, scores: impl Iterator<Item = f32>) -> Vec<Self> {
+    pub fn of_input(input: &ConfigInput, scores: impl Iterator<Item = f32>) -> Vec<Self> {
         let size: usize = input.shape[1..].iter().product();
         let points = scores.enumerate().map(|(number, score)| {
             let (orders, bounds) = coordinates(&input.values, number * size, size);
@@ -55,7 +55,7 @@ impl Point {
     }
 
     /// The point of a fusion, given the seconds that a model predicts.
-    pub(crate) fn of_fusion(batch: &FusionBatch, config: usize, seconds: f32) -> Self {
+    pub fn of_fusion(batch: &FusionBatch, config: usize, seconds: f32) -> Self {
         let orders = (0..batch.slots())
             .map(|slot| u32::from(batch.is_fused(config, slot)))
             .collect();
@@ -67,7 +67,7 @@ impl Point {
     }
 
     /// The point of a configuration of a feature set.
-    pub(crate) fn of_node_features(
+    pub fn of_node_features(
         configurations: &Arc<Configurations>,
         config: usize,
         score: f32,
@@ -92,13 +92,13 @@ impl Point {
     }
 
     /// A total order of points: by configuration, then by score.
-    pub(crate) fn compare(&self, other: &Self) -> Ordering {
+    pub fn compare(&self, other: &Self) -> Ordering {
         self.compare_configuration(other)
             .then_with(|| self.score.total_cmp(&other.score))
     }
 
     /// A total order of configurations, whatever a model says of them.
-    pub(crate) fn compare_configuration(&self, other: &Self) -> Ordering {
+    pub fn compare_configuration(&self, other: &Self) -> Ordering {
         // The bits are compared, because they are in a total order, unlike the values.
         let [own, others] =
             [self, other].map(|each| each.bounds.iter().map(|bound| bound.to_bits()));
@@ -109,19 +109,19 @@ impl Point {
     }
 
     /// Whether two points are of the same configuration, whatever a model says of it.
-    pub(crate) fn is_same_configuration(&self, other: &Self) -> bool {
+    pub fn is_same_configuration(&self, other: &Self) -> bool {
         self.orders == other.orders && self.bounds == other.bounds && self.columns == other.columns
     }
 
     /// Numbers that only points of one configuration share.
-    pub(crate) fn configuration(&self) -> impl Iterator<Item = u64> + '_ {
+    pub fn configuration(&self) -> impl Iterator<Item = u64> + '_ {
         let orders = self.orders.iter().copied().map(u64::from);
         let bounds = self.bounds.iter().map(|bound| bound.to_bits());
         orders.chain(bounds).chain(self.columns.bits())
     }
 
     /// The values of the first node of a configuration of a feature set; else empty.
-    pub(crate) fn row(&self) -> Vec<f32> {
+    pub fn row(&self) -> Vec<f32> {
         let batch = self.columns.batch();
         let row = batch.and_then(|(batch, config)| batch.node_rows(config).next());
         row.map_or_else(Vec::new, <[f32]>::to_vec)
@@ -199,7 +199,7 @@ impl NodeColumns {
     /// The columns of a configuration of one node.
     #[cfg(test)]
     #[expect(clippy::cast_possible_truncation, reason = "tests have small numbers")]
-    pub(crate) fn of_values(values: &[f64]) -> Self {
+    pub fn of_values(values: &[f64]) -> Self {
         let values: Vec<f32> = values.iter().map(|&value| value as f32).collect();
         let limits = hlorank_graph::Limits::default();
         let batch = NodeFeatureBatch::from_values([1, values.len()], &values, &limits).unwrap();

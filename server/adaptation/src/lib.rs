@@ -9,9 +9,8 @@
 //! improvement (`joint`), and the posterior says how far a ranking can be trusted (`confidence`).
 //!
 //! Everything here is a pure function of the set of measurements: measurements are sorted, sums have a fixed order, and every step is
-//! taken a fixed number of times. Wire messages and the engine are unknown here.
+//! taken a fixed number of times. Wire messages and the engine are unknown here: it is a crate of its own, which `hlorank-server` uses.
 
-mod cache;
 mod column_scale;
 mod confidence;
 mod covariance;
@@ -24,19 +23,21 @@ mod linear_algebra;
 mod measurements;
 mod model;
 mod point;
+mod prior;
 mod related;
+pub mod split_mix;
+pub mod statistics;
 mod suggest;
 mod trees;
 
-pub(crate) use crate::model::Prior;
-pub(crate) use cache::LessonCache;
-pub(crate) use confidence::PredictedList;
-pub(crate) use effects::{LayoutMeans, LayoutRows};
-pub(crate) use measurements::{Measurement, Measurements};
-pub(crate) use model::{AdaptedModel, Basis, MAX_SIZE};
-pub(crate) use point::Point;
-pub(crate) use related::{
+pub use confidence::{ExpectedTau, PredictedList};
+pub use effects::{LayoutMeans, LayoutRows};
+pub use measurements::{Measurement, Measurements};
+pub use model::{AdaptedModel, Basis, MAX_SIZE};
+pub use point::Point;
+pub use prior::{Prior, ScoreUnit};
+pub use related::{
     Expectation, MAX_PARAMETERS, Refusal, RelatedBasis, RelatedList, RelatedModel, Slowdown,
-    SourceKind, TaughtByLists,
+    SourceKind, TaughtByLists, relate,
 };
-pub(crate) use suggest::{Candidates, Reason, Suggestion, SuggestionRequest};
+pub use suggest::{Candidates, Reason, Suggestion, SuggestionRequest};

@@ -8,7 +8,7 @@ use std::{
 use hlorank_graph::{InstanceFeatures, InstanceValue};
 
 use super::RelatedList;
-use crate::adaptation::{Point, trees::Rows};
+use crate::{Point, trees::Rows};
 
 /// The columns that trees learn from.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ pub(super) struct ListValues {
 }
 
 /// Maximum number of parameters of a configuration that are looked at, and of sizes and of parameters that are looked at in pairs.
-pub(crate) const MAX_PARAMETERS: usize = 256;
+pub const MAX_PARAMETERS: usize = 256;
 const MAX_PAIRED: usize = 12;
 
 /// Minimum number of different values of a size.

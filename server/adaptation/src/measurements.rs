@@ -1,6 +1,8 @@
 use std::iter::zip;
 
-use super::Point;
+use hlorank_graph::Digest;
+
+use super::{Point, Prior};
 use crate::{
     split_mix::mix,
     statistics::{deviation, mean, tau},
@@ -8,18 +10,18 @@ use crate::{
 
 /// A measured configuration.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Measurement {
+pub struct Measurement {
     /// The configuration.
-    pub(crate) point: Point,
+    pub point: Point,
     /// Its run time; `None` if it failed.
-    pub(crate) seconds: Option<f64>,
+    pub seconds: Option<f64>,
     /// Number of runs that the time is the mean of.
-    pub(crate) repeats: u32,
+    pub repeats: u32,
 }
 
 /// The measurements of a graph, sorted, each configuration once.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Measurements {
+pub struct Measurements {
     /// Configurations that have a time.
     pub(super) points: Vec<Point>,
     /// `[points]` mean ln(seconds).
@@ -56,7 +58,7 @@ const SLOWER: f64 = 0.2;
 
 impl Measurements {
     /// Sorts measurements, and combines those of one configuration.
-    pub(crate) fn new(mut measured: Vec<Measurement>) -> Self {
+    pub fn new(mut measured: Vec<Measurement>) -> Self {
         // The order is total, so that sums have the same bits in whatever order reports came in.
         let key = |each: &Measurement| (each.seconds.map(f64::to_bits), each.repeats);
         measured.sort_unstable_by(|one, other| {
@@ -89,7 +91,7 @@ impl Measurements {
 
     /// Adds what others measured of configurations that are not among these, which are the client's own. It counts as one run of each,
     /// however often they were measured, so that nobody makes a wrong time certain by repeating it.
-    pub(crate) fn completed_by(mut self, others: Self) -> Self {
+    pub fn completed_by(mut self, others: Self) -> Self {
         if others.distinct() == 0 {
             return self;
         }
@@ -114,7 +116,7 @@ impl Measurements {
 
     /// Keeps at most `count` configurations that have a time: the client's own before those of others, and of either the fastest
     /// half, and of the rest those that a fixed draw by configuration gives.
-    pub(crate) fn at_most(mut self, count: usize) -> Self {
+    pub fn at_most(mut self, count: usize) -> Self {
         if self.measured() <= count {
             return self;
         }
@@ -177,12 +179,12 @@ impl Measurements {
     }
 
     /// Number of configurations that have a time.
-    pub(crate) fn measured(&self) -> usize {
+    pub fn measured(&self) -> usize {
         self.times.len()
     }
 
     /// Number of configurations that have a time or failed.
-    pub(crate) fn distinct(&self) -> usize {
+    pub fn distinct(&self) -> usize {
         self.times.len() + self.failed.len()
     }
 
@@ -206,6 +208,44 @@ impl Measurements {
     /// Whether there is something to learn: at least three configurations, with times that differ.
     pub(super) fn teach(&self) -> bool {
         self.times.len() >= 3 && self.times.iter().any(|time| *time != self.times[0])
+    }
+
+    /// Identifies all that learning from them depends on.
+    pub fn digest(&self, prior: Prior) -> Digest {
+        // The patterns have no `..`, so that a new field does not compile until it is part of the digest.
+        let Self {
+            points,
+            times,
+            counts,
+            failed,
+            own,
+        } = self;
+        let Prior {
+            slope,
+            spread,
+            doubt,
+        } = prior;
+        let bytes = |values: &mut dyn Iterator<Item = u64>| -> Vec<u8> {
+            values.flat_map(u64::to_le_bytes).collect()
+        };
+        let numbers = |values: &[f64]| bytes(&mut values.iter().map(|value| value.to_bits()));
+        let mut parts = vec![
+            numbers(&[slope, spread, doubt]),
+            numbers(times),
+            numbers(counts),
+        ];
+        let own = own.iter();
+        parts.extend(own.map(|own| own.iter().map(|&is_own| is_own.into()).collect()));
+        // The number of times says where the points with a time end and those that failed begin. There is a digest of each point,
+        // because the bytes of all would be the dense form of a batch.
+        parts.extend(points.iter().chain(failed).map(|point| {
+            let score = [point.score.to_bits()];
+            let bytes = bytes(&mut point.configuration().chain(score));
+            let digest = Digest::of_parts("hlorank 2026 a point", [bytes.as_slice()]);
+            digest.0.to_vec()
+        }));
+        let parts = parts.iter().map(Vec::as_slice);
+        Digest::of_parts("hlorank 2026 measurements that teach", parts)
     }
 }
 

@@ -1,15 +1,15 @@
 use std::{iter::once, sync::Arc};
 
+use hlorank_adaptation::{
+    AdaptedModel, Measurements, Prior, RelatedList, RelatedModel, SourceKind, TaughtByLists, relate,
+};
 use hlorank_graph::Digest;
 use quick_cache::{Weighter, sync::Cache};
 
-use super::{
-    AdaptedModel, Measurements, Prior, RelatedList, RelatedModel, SourceKind, TaughtByLists,
-};
 use crate::metrics::CacheSizes;
 
 /// What was learned from sets of measurements, so that the calls of a search learn once.
-pub(crate) struct LessonCache {
+pub(super) struct LessonCache {
     /// What sets of measurements taught. That a set teaches nothing is remembered, too.
     adapted: Cache<Digest, Option<Arc<AdaptedModel>>, WeightInBytes>,
     /// What related lists taught.
@@ -52,7 +52,7 @@ impl Default for LessonCache {
 
 impl LessonCache {
     /// Sets the gauges to the current state.
-    pub(crate) fn sample(&self, sizes: &CacheSizes) {
+    pub(super) fn sample(&self, sizes: &CacheSizes) {
         let (adapted, related) = (&self.adapted, &self.related);
         sizes.learned.set(adapted.weight(), adapted.capacity());
         sizes
@@ -61,12 +61,12 @@ impl LessonCache {
     }
 
     /// Learns from measurements, unless that was done before.
-    pub(crate) fn learn(
+    pub(super) fn learn(
         &self,
         prior: Prior,
         measurements: Measurements,
     ) -> Option<Arc<AdaptedModel>> {
-        let digest = digest(prior, &measurements);
+        let digest = measurements.digest(prior);
         if let Some(adapted) = self.adapted.get(&digest) {
             return adapted;
         }
@@ -78,25 +78,14 @@ impl LessonCache {
     }
 
     /// Returns what related lists say that the graph's own measurements do not contradict, and what became of each source.
-    pub(crate) fn relate(
+    pub(super) fn relate(
         &self,
         kind: SourceKind,
         prior: Prior,
-        mut lists: Vec<RelatedList>,
+        lists: Vec<RelatedList>,
         own: &Measurements,
     ) -> TaughtByLists {
-        let (mut model, mut bases) = self.taught(kind, prior, &lists);
-        let learned = model.as_ref();
-        if learned.is_some_and(|model| model.refuse_contradicted(own, &mut bases)) {
-            lists.retain(|list| bases[list.source(kind)].refusal.is_none());
-            let (rest, bases_of_rest) = self.taught(kind, prior, &lists);
-            model = rest;
-            // Without the contradicted ones, another may be unlike all that are left.
-            for (basis, of_rest) in bases.iter_mut().zip(bases_of_rest) {
-                basis.refusal = basis.refusal.or(of_rest.refusal);
-            }
-        }
-        (model, bases)
+        relate(kind, lists, own, |lists| self.taught(kind, prior, lists))
     }
 
     /// Learns from related lists, unless that was done before.
@@ -104,7 +93,7 @@ impl LessonCache {
         // The lists of a kind that are learned by call have no features.
         let of_lists = lists.iter().map(|list| {
             let target = format!("{:?}", list.other_target).into_bytes();
-            [&digest(prior, &list.measurements).0[..], &target].concat()
+            [&list.measurements.digest(prior).0[..], &target].concat()
         });
         let parts: Vec<Vec<u8>> = once(format!("{kind:?}").into_bytes())
             .chain(of_lists)
@@ -120,48 +109,11 @@ impl LessonCache {
     }
 }
 
-/// Identifies all that learning depends on.
-fn digest(prior: Prior, measurements: &Measurements) -> Digest {
-    // The patterns have no `..`, so that a new field does not compile until it is part of the digest.
-    let Measurements {
-        points,
-        times,
-        counts,
-        failed,
-        own,
-    } = measurements;
-    let Prior {
-        slope,
-        spread,
-        doubt,
-    } = prior;
-    let bytes = |values: &mut dyn Iterator<Item = u64>| -> Vec<u8> {
-        values.flat_map(u64::to_le_bytes).collect()
-    };
-    let numbers = |values: &[f64]| bytes(&mut values.iter().map(|value| value.to_bits()));
-    let mut parts = vec![
-        numbers(&[slope, spread, doubt]),
-        numbers(times),
-        numbers(counts),
-    ];
-    let own = own.iter();
-    parts.extend(own.map(|own| own.iter().map(|&is_own| is_own.into()).collect()));
-    // The number of times says where the points with a time end and those that failed begin. There is a digest of each point,
-    // because the bytes of all would be the dense form of a batch.
-    parts.extend(points.iter().chain(failed).map(|point| {
-        let score = [point.score.to_bits()];
-        let bytes = bytes(&mut point.configuration().chain(score));
-        let digest = Digest::of_parts("hlorank 2026 a point", [bytes.as_slice()]);
-        digest.0.to_vec()
-    }));
-    let parts = parts.iter().map(Vec::as_slice);
-    Digest::of_parts("hlorank 2026 measurements that teach", parts)
-}
-
 #[cfg(test)]
 mod tests {
+    use hlorank_adaptation::{Measurement, Point};
+
     use super::*;
-    use crate::adaptation::{Measurement, Point};
 
     fn learned(cache: &LessonCache, seconds: [f64; 3]) -> Option<Arc<AdaptedModel>> {
         let measurement = |(score, seconds)| {

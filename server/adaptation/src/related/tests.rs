@@ -4,10 +4,7 @@ use hlorank_graph::{FeatureGraph, Limits};
 use hlorank_proto::v1::{self, InstanceFeature, instance_feature::Value};
 
 use super::*;
-use crate::{
-    adaptation::{LessonCache, Measurement, point::NodeColumns},
-    split_mix::mix,
-};
+use crate::{Measurement, point::NodeColumns, split_mix::mix};
 
 const OF_KERNELS: Prior = Prior::of_model(0.05, 0.3);
 
@@ -23,7 +20,8 @@ fn related(kind: SourceKind, lists: &[Measurements], own: &Measurements) -> Taug
         SourceKind::Kernels => OF_KERNELS,
         SourceKind::Instances | SourceKind::Targets => OF_TARGETS,
     };
-    LessonCache::default().relate(kind, prior, lists.collect(), own)
+    let learn = |lists: &[RelatedList]| RelatedModel::learn(kind, prior, lists.to_vec());
+    relate(kind, lists.collect(), own, learn)
 }
 
 fn kernels(lists: &[Measurements]) -> (Option<Arc<RelatedModel>>, RelatedBasis) {

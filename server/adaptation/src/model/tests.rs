@@ -1,8 +1,8 @@
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
-use crate::adaptation::Measurement;
-use crate::adaptation::point::NodeColumns;
+use crate::Measurement;
+use crate::point::NodeColumns;
 
 const PRIOR: Prior = Prior::of_model(0.05, 0.3);
 

@@ -10,11 +10,9 @@ use super::{
     rises::Rises,
 };
 use crate::{
-    adaptation::{
-        Prior,
-        trees::{BinnedRows, Examples, Growth, Trees},
-    },
+    Prior,
     statistics::{centered, mean},
+    trees::{BinnedRows, Examples, Growth, Trees},
 };
 
 /// What predicts ln(seconds) above the level of a list.

@@ -11,31 +11,36 @@ use crate::{
 
 /// What is asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct SuggestionRequest {
+pub struct SuggestionRequest {
     /// Number of suggestions.
-    pub(crate) count: usize,
+    pub count: usize,
     /// Configurations that are being measured.
-    pub(crate) pending: Vec<usize>,
+    pub pending: Vec<usize>,
     /// Number of measurements since the fastest one.
-    pub(crate) since_improvement: u32,
-    pub(crate) seed: u64,
+    pub since_improvement: u32,
+    /// What random choices follow from.
+    pub seed: u64,
 }
 
 /// A configuration to measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Suggestion {
+pub struct Suggestion {
     /// Number of the configuration.
-    pub(crate) config: usize,
-    pub(crate) reason: Reason,
+    pub config: usize,
+    /// Why it is suggested.
+    pub reason: Reason,
     /// By how much the logarithm of the fastest time is expected to fall.
-    pub(crate) improvement: f64,
+    pub improvement: f64,
 }
 
 /// Why a configuration is suggested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reason {
+pub enum Reason {
+    /// The model ranks it first, and nothing is known yet of run times.
     Model,
+    /// It is expected to be faster than the fastest that was measured.
     ExpectedImprovement,
+    /// It is unlike what was measured.
     Random,
 }
 
@@ -81,7 +86,7 @@ impl SuggestionRequest {
     }
 
     /// Suggests the configurations that the model ranks first. `ranking` has those that may be suggested.
-    pub(crate) fn by_model(&self, ranking: &[usize]) -> Vec<Suggestion> {
+    pub fn by_model(&self, ranking: &[usize]) -> Vec<Suggestion> {
         let suggested = self.left(ranking).into_iter().take(self.count);
         suggested
             .map(|config| Suggestion::new(config, Reason::Model))
@@ -89,11 +94,7 @@ impl SuggestionRequest {
     }
 
     /// Suggests configurations that fill the space around those that were measured, while nothing tells them apart.
-    pub(crate) fn filling(
-        &self,
-        candidates: &Candidates<'_>,
-        measured: &[Point],
-    ) -> Vec<Suggestion> {
+    pub fn filling(&self, candidates: &Candidates<'_>, measured: &[Point]) -> Vec<Suggestion> {
         self.far_apart(candidates, measured, Reason::Random, |left, others| {
             let numbers = (0..DRAWN).map(|draw| left[self.draw(others * DRAWN + draw, left.len())]);
             let drawn: BTreeSet<usize> = numbers.collect();
@@ -103,7 +104,7 @@ impl SuggestionRequest {
 
     /// Suggests configurations that other targets predict fast. The first may be slow on this one, and what is like it then is,
     /// too.
-    pub(crate) fn best_far_apart(
+    pub fn best_far_apart(
         &self,
         candidates: &Candidates<'_>,
         measured: &[Point],
@@ -147,21 +148,21 @@ impl SuggestionRequest {
 }
 
 /// The configurations that may be suggested.
-pub(crate) struct Candidates<'a> {
+pub struct Candidates<'a> {
     /// Their numbers, by ascending predicted time.
-    pub(crate) ranking: &'a [usize],
+    pub ranking: &'a [usize],
     /// The number of the first ones of which the expected improvement is computed.
-    pub(crate) considered: usize,
+    pub considered: usize,
     /// The numbers among which random suggestions are drawn.
-    pub(crate) drawn: Range<usize>,
+    pub drawn: Range<usize>,
     /// The points of the configurations of these numbers.
-    pub(crate) points: &'a dyn Fn(&[usize]) -> Vec<Point>,
+    pub points: &'a dyn Fn(&[usize]) -> Vec<Point>,
 }
 
 impl AdaptedModel {
     /// Suggests configurations to measure. Each is chosen as if those before it, and the pending ones, had been measured
     /// with the time that is predicted for them.
-    pub(crate) fn suggest(
+    pub fn suggest(
         &self,
         candidates: &Candidates<'_>,
         wanted: &SuggestionRequest,
@@ -233,7 +234,7 @@ fn farthest(points: &[Point], known: &[Point]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adaptation::{Measurement, Measurements, Prior, point::NodeColumns};
+    use crate::{Measurement, Measurements, Prior, point::NodeColumns};
 
     const PRIOR: Prior = Prior::of_model(0.05, 0.3);
 

@@ -35,7 +35,7 @@ impl Effects {
 
 /// The means of the layouts of one batch.
 #[derive(Debug)]
-pub(crate) struct LayoutMeans {
+pub struct LayoutMeans {
     constant: f64,
     slope: f64,
     /// `[slots, entries]` what each entry of a slot's table adds.
@@ -45,7 +45,7 @@ pub(crate) struct LayoutMeans {
 
 /// Some configurations as rows of indices into the tables of a batch.
 #[derive(Debug)]
-pub(crate) struct LayoutRows(BTreeSet<Vec<u16>>);
+pub struct LayoutRows(BTreeSet<Vec<u16>>);
 
 impl LayoutMeans {
     pub(super) fn new(effects: &Effects, failed: &[Point], batch: &LayoutBatch) -> Self {
@@ -66,7 +66,7 @@ impl LayoutMeans {
     }
 
     /// The mean of a configuration of the batch, given its indices; infinity if it failed.
-    pub(crate) fn mean(&self, score: f64, row: &[u16]) -> f64 {
+    pub fn mean(&self, score: f64, row: &[u16]) -> f64 {
         if self.failed.contain(row) {
             return f64::INFINITY;
         }
@@ -78,12 +78,13 @@ impl LayoutMeans {
 
 impl LayoutRows {
     /// The points whose entries are in the tables of a batch.
-    pub(crate) fn new(points: &[Point], batch: &LayoutBatch) -> Self {
+    pub fn new(points: &[Point], batch: &LayoutBatch) -> Self {
         let rows = points.iter().filter_map(|point| row(point, batch));
         Self(rows.collect())
     }
 
-    pub(crate) fn contain(&self, row: &[u16]) -> bool {
+    /// Whether a configuration is one of them.
+    pub fn contain(&self, row: &[u16]) -> bool {
         self.0.contains(row)
     }
 }

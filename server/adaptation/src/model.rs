@@ -11,7 +11,7 @@ use super::{
 use crate::statistics::{Normal, centered, mean, tau, variance_by_chance};
 
 /// A model of the run times of one graph on one target.
-pub(crate) struct AdaptedModel {
+pub struct AdaptedModel {
     pub(super) kernel: Kernel,
     /// One with the score as its mean, unless all scores are equal or contradicted, and one without, unless scores are beyond doubt.
     pub(super) hypotheses: Vec<Hypothesis>,
@@ -27,7 +27,8 @@ pub(crate) struct AdaptedModel {
     slow_side: Option<SlowSide>,
     /// What a run adds to the variance of a configuration's mean ln(seconds).
     run_variance: f64,
-    pub(crate) basis: Basis,
+    /// What the predictions rest on.
+    pub basis: Basis,
 }
 
 /// How run times depend on scores.
@@ -43,35 +44,35 @@ pub(super) struct Hypothesis {
 
 /// What predictions rest on.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Basis {
+pub struct Basis {
     /// Number of distinct configurations that teach.
-    pub(crate) learned: usize,
+    pub learned: usize,
     /// Whether the measured times reverse the order of the scores by more than chance. The scores then count for nothing.
-    pub(crate) contradicts: bool,
+    pub contradicts: bool,
     /// Standard deviation of the ln(seconds) of a run.
-    pub(crate) noise: f64,
+    pub noise: f64,
     /// Kendall's tau of the measured times and what the other measurements predict.
-    pub(crate) left_out_tau: f64,
+    pub left_out_tau: f64,
     /// Kendall's tau of the measured times and the model's scores.
-    pub(crate) score_tau: f64,
+    pub score_tau: f64,
     /// Whether predictions rest on scores, too.
-    pub(crate) uses_scores: bool,
+    pub uses_scores: bool,
     /// Mean of the measured ln(seconds).
-    pub(crate) mean_time: f64,
+    pub mean_time: f64,
 }
 
 /// What is predicted of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Prediction {
+pub struct Prediction {
     /// ln(seconds); infinity if the configuration failed.
-    pub(crate) log_seconds: f64,
+    pub log_seconds: f64,
     /// Standard deviation of the ln(seconds) of a run.
-    pub(crate) deviation: f64,
+    pub deviation: f64,
 }
 
 /// Maximum number of rows of the matrices that learning takes, since it takes time with the cube of it. If there are more
 /// measurements than this and more columns, then as many teach.
-pub(crate) const MAX_SIZE: usize = 300;
+pub const MAX_SIZE: usize = 300;
 
 /// Number of tables that have an order of each tensor of every measured configuration.
 const TABLES: usize = 6;
@@ -81,7 +82,7 @@ const SURE: f64 = 2.0;
 
 impl AdaptedModel {
     /// Learns from measurements. Returns `None` if they say nothing: fewer than three configurations, or equal times.
-    pub(crate) fn new(prior: Prior, mut measurements: Measurements) -> Option<Self> {
+    pub fn new(prior: Prior, mut measurements: Measurements) -> Option<Self> {
         if !measurements.teach() {
             return None;
         }
@@ -142,7 +143,7 @@ impl AdaptedModel {
     }
 
     /// Bytes that it takes, given those of an order of dimensions in each of its tables.
-    pub(super) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         let size = self.kernel.size();
         let points = self.known.iter().map(|(point, _)| point);
         let points = Point::bytes(points.chain(&self.failed));
@@ -151,7 +152,7 @@ impl AdaptedModel {
     }
 
     /// What the entries of a batch of layouts add to the mean of ln(seconds); `None` if tiles were measured.
-    pub(crate) fn layout_means(&self, batch: &LayoutBatch) -> Option<LayoutMeans> {
+    pub fn layout_means(&self, batch: &LayoutBatch) -> Option<LayoutMeans> {
         Some(LayoutMeans::new(
             self.effects.as_ref()?,
             &self.failed,
@@ -160,7 +161,7 @@ impl AdaptedModel {
     }
 
     /// The ln(seconds) that [`Self::predict`] predicts, in a fraction of its time.
-    pub(crate) fn predict_mean(&self, point: &Point) -> f64 {
+    pub fn predict_mean(&self, point: &Point) -> f64 {
         if let Some(measured) = self.measured(point) {
             return measured;
         }
@@ -193,7 +194,8 @@ impl AdaptedModel {
             .map_or(log_seconds, |slow| slow.restore(log_seconds))
     }
 
-    pub(crate) fn predict(&self, point: &Point) -> Prediction {
+    /// Predicts ln(seconds) of a configuration.
+    pub fn predict(&self, point: &Point) -> Prediction {
         if let Some(log_seconds) = self.measured(point) {
             let is_time = log_seconds.is_finite();
             return Prediction {
@@ -213,7 +215,7 @@ impl AdaptedModel {
     }
 
     /// The distribution of the mean ln(seconds) of a configuration that was not measured.
-    pub(crate) fn expect(&self, point: &Point) -> Normal {
+    pub fn expect(&self, point: &Point) -> Normal {
         Normal {
             mean: self.predict_mean(point),
             ..self.posterior(point)

@@ -466,7 +466,7 @@ impl Covariance for Gram<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adaptation::{Point, kernel::Kernel};
+    use crate::{Point, kernel::Kernel};
 
     #[test]
     fn tensors_that_divide_alike_are_one_partition() {

@@ -6,12 +6,13 @@ use super::{super::Measurements, basis::SourceKind};
 
 /// The measurements of a graph on a target.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RelatedList {
+pub struct RelatedList {
     /// The features of its instance; empty if the instance has none.
-    pub(crate) features: Arc<InstanceFeatures>,
+    pub features: Arc<InstanceFeatures>,
     /// The number of the other target; `None` on the call's own.
-    pub(crate) other_target: Option<usize>,
-    pub(crate) measurements: Measurements,
+    pub other_target: Option<usize>,
+    /// What was measured.
+    pub measurements: Measurements,
 }
 
 /// Minimum number of measured configurations of another target, and of all instances; and of a target's own that others are compared with.
@@ -22,7 +23,7 @@ const MIN_OF_KERNEL: usize = 3;
 
 impl RelatedList {
     /// The number of its source: each other target is one, and all instances or all kernels are one.
-    pub(crate) fn source(&self, kind: SourceKind) -> usize {
+    pub fn source(&self, kind: SourceKind) -> usize {
         match kind {
             SourceKind::Targets => self.other_target.unwrap_or(0),
             SourceKind::Instances | SourceKind::Kernels => 0,

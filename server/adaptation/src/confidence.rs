@@ -7,14 +7,20 @@
 //! `models/results/trust.txt` has the recipe and the errors.
 
 use super::Basis;
-use crate::{
-    model::ExpectedTau,
-    statistics::{Normal, scalar},
-};
+use crate::statistics::{Normal, scalar};
+
+/// Kendall's tau of a ranking and of run times, as expected.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExpectedTau {
+    /// The mean.
+    pub tau: f64,
+    /// The standard deviation.
+    pub deviation: f64,
+}
 
 /// What is predicted of some configurations of a list, without those that were measured.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PredictedList(Vec<Normal>);
+pub struct PredictedList(Vec<Normal>);
 
 /// Number of measurements below which nothing is expected.
 const ENOUGH: usize = 5;
@@ -41,20 +47,32 @@ const BY_SPEED: f64 = -0.208;
 /// of the other configurations.
 const VARIANCE: [f64; 3] = [0.023, 0.22, 0.15];
 
+/// Deviations around the mean between which four of five values lie.
+const FOUR_OF_FIVE: f64 = 1.28;
+
+impl ExpectedTau {
+    /// An interval that holds the tau of four of five lists.
+    pub fn interval(&self) -> (f64, f64) {
+        let half = FOUR_OF_FIVE * self.deviation;
+        ((self.tau - half).max(-1.0), (self.tau + half).min(1.0))
+    }
+}
+
 impl PredictedList {
-    pub(crate) fn new(predicted: Vec<Normal>) -> Self {
+    /// What is predicted of the configurations of a batch.
+    pub fn new(predicted: Vec<Normal>) -> Self {
         Self(predicted)
     }
 
     /// Adds what is predicted of a further batch.
-    pub(crate) fn add(&mut self, next: Self) {
+    pub fn add(&mut self, next: Self) {
         self.0.extend(next.0);
         self.0.truncate(KEPT);
     }
 
     /// Kendall's tau of predicted and true times over the configurations that were not measured, given the number of these; `None`
     /// if too few were measured or are left.
-    pub(crate) fn expected_tau(&self, basis: &Basis, left: usize) -> Option<ExpectedTau> {
+    pub fn expected_tau(&self, basis: &Basis, left: usize) -> Option<ExpectedTau> {
         let step = self.0.len().div_ceil(COMPARED).max(1);
         let some: Vec<Normal> = self.0.iter().step_by(step).copied().collect();
         if basis.learned < ENOUGH || some.len() < 2 {
