@@ -104,26 +104,24 @@ impl LayoutRows {
         occurrence: usize,
         rows: &mut Vec<Row>,
     ) -> Result<u32, TooManyRows> {
-        let Occurrence { segment, slots, .. } = &graph.occurrences[self.occurrences[occurrence]];
         let configuration = self.batch.row(config);
-        self.indices.clear();
-        self.indices
-            .extend(slots.iter().map(|&slot| configuration[slot]));
-        if let Some(row) = self.by_indices[occurrence].row(&self.indices) {
+        let known = &mut self.by_indices[occurrence];
+        if let Some(row) = known.row(configuration, &mut self.indices) {
             return Ok(row);
         }
+        let Occurrence { segment, slots, .. } = &graph.occurrences[self.occurrences[occurrence]];
         // The limit bounds what is remembered here, which may be more than the rows: several
         // combinations of indices of different occurrences can lead to one row.
         self.met += 1;
         if self.met > MAX_ROWS {
             return Err(TooManyRows);
         }
-        let entry = |(&slot, &index): (&usize, &u16)| self.batch.table(slot)[usize::from(index)];
         self.entries.clear();
         self.entries
-            .extend(slots.iter().zip(&self.indices).map(entry));
+            .extend(slots.iter().map(|&slot| self.batch.entry(config, slot)));
         let row = self.row_of_entries(*segment, rows);
-        self.by_indices[occurrence].add(&self.indices, row);
+        let configuration = self.batch.row(config);
+        self.by_indices[occurrence].add(configuration, row, &mut self.indices);
         Ok(row)
     }
 
@@ -251,12 +249,16 @@ impl LocalConfigurations for LocalLayouts {
 enum OccurrenceRows {
     /// The row of every combination of indices; [`NO_ROW`] if it was not met.
     Table {
-        /// What an index of each slot counts.
-        strides: Vec<usize>,
+        /// Each slot, and what its index counts.
+        strides: Vec<(usize, usize)>,
         rows: Vec<u32>,
     },
-    /// Those that were met, where there are too many combinations.
-    Set(SliceSet<u16>, Vec<u32>),
+    /// Those that were met at these slots, where there are too many combinations.
+    Set {
+        slots: Vec<usize>,
+        known: SliceSet<u16>,
+        rows: Vec<u32>,
+    },
 }
 
 /// Maximum number of combinations in a table: 16 KiB.
@@ -277,11 +279,15 @@ impl OccurrenceRows {
         let mut strides = Vec::with_capacity(slots.len());
         let mut combinations = 1_usize;
         for &slot in slots {
-            strides.push(combinations);
+            strides.push((slot, combinations));
             combinations = combinations.saturating_mul(batch.table(slot).len());
         }
         if combinations > MAX_TABLE.min(MAX_TABLE_PER_CONFIG * batch.len()) {
-            return Self::Set(SliceSet::new(slots.len(), batch.len()), Vec::new());
+            return Self::Set {
+                slots: slots.to_vec(),
+                known: SliceSet::new(slots.len(), batch.len()),
+                rows: Vec::new(),
+            };
         }
         Self::Table {
             strides,
@@ -289,21 +295,26 @@ impl OccurrenceRows {
         }
     }
 
-    /// Returns the row of a local configuration if it was added.
-    fn row(&self, indices: &[u16]) -> Option<u32> {
+    /// Returns the row of the local configuration that this configuration has at the slots, if it was added. `indices` is room for
+    /// its indices.
+    fn row(&self, configuration: &[u16], indices: &mut Vec<u16>) -> Option<u32> {
         match self {
             Self::Table { strides, rows } => {
-                Some(rows[place(strides, indices)]).filter(|&row| row != NO_ROW)
+                Some(rows[place(strides, configuration)]).filter(|&row| row != NO_ROW)
             }
-            Self::Set(known, rows) => known.find(indices).map(|number| rows[number as usize]),
+            Self::Set { slots, known, rows } => {
+                gather(slots, configuration, indices);
+                known.find(indices).map(|number| rows[number as usize])
+            }
         }
     }
 
     /// Adds a local configuration that was not added yet.
-    fn add(&mut self, indices: &[u16], row: u32) {
+    fn add(&mut self, configuration: &[u16], row: u32, indices: &mut Vec<u16>) {
         match self {
-            Self::Table { strides, rows } => rows[place(strides, indices)] = row,
-            Self::Set(known, rows) => {
+            Self::Table { strides, rows } => rows[place(strides, configuration)] = row,
+            Self::Set { slots, known, rows } => {
+                gather(slots, configuration, indices);
                 // The set numbers slices in the order of insertion, which is that of `rows`.
                 known.insert(indices);
                 rows.push(row);
@@ -312,12 +323,16 @@ impl OccurrenceRows {
     }
 }
 
-fn place(strides: &[usize], indices: &[u16]) -> usize {
+fn place(strides: &[(usize, usize)], configuration: &[u16]) -> usize {
     strides
         .iter()
-        .zip(indices)
-        .map(|(stride, &index)| stride * usize::from(index))
+        .map(|&(slot, stride)| stride * usize::from(configuration[slot]))
         .sum()
+}
+
+fn gather(slots: &[usize], configuration: &[u16], indices: &mut Vec<u16>) {
+    indices.clear();
+    indices.extend(slots.iter().map(|&slot| configuration[slot]));
 }
 
 #[cfg(test)]
@@ -343,11 +358,12 @@ mod tests {
             let mut met = OccurrenceRows::new(&[0, 1], &batch);
             assert_eq!(matches!(met, OccurrenceRows::Table { .. }), is_table);
             let pairs = [[0, 0], [0, 1], [1, 0], [2, 2], [2, 1]];
+            let indices = &mut Vec::new();
             for (row, pair) in (10..).zip(&pairs) {
-                assert_eq!(met.row(pair), None);
-                met.add(pair, row);
+                assert_eq!(met.row(pair, indices), None);
+                met.add(pair, row, indices);
             }
-            let rows: Vec<_> = pairs.iter().map(|pair| met.row(pair)).collect();
+            let rows: Vec<_> = pairs.iter().map(|pair| met.row(pair, indices)).collect();
             assert_eq!(rows, (10..15).map(Some).collect::<Vec<_>>());
         }
     }
@@ -355,9 +371,10 @@ mod tests {
     #[test]
     fn an_occurrence_without_slots_has_one_combination() {
         let mut met = OccurrenceRows::new(&[], &batch(1, 1));
-        assert_eq!(met.row(&[]), None);
-        met.add(&[], 7);
-        assert_eq!(met.row(&[]), Some(7));
+        let indices = &mut Vec::new();
+        assert_eq!(met.row(&[], indices), None);
+        met.add(&[], 7, indices);
+        assert_eq!(met.row(&[], indices), Some(7));
     }
 
     #[test]
