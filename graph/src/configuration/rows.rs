@@ -49,9 +49,6 @@ pub struct SegmentFacts {
 
 /// Finds the rows of a batch, one configuration at a time.
 pub trait RowFinder: Send {
-    /// Number of configurations in the batch.
-    fn configs(&self) -> usize;
-
     /// Looks at the next configuration of the batch, and adds its rows if it is a new one. Every call gets the same
     /// graph.
     fn find_next(
