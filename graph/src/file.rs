@@ -334,3 +334,14 @@ fn serialized(module: &[u8]) -> (String, GraphSource) {
     });
     (name, GraphSource::HloModule(module.to_vec()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_read_to_its_end() {
+        let text = b"HloModule m";
+        assert_eq!(read_pipe(text.as_slice()).unwrap(), text);
+    }
+}

@@ -53,12 +53,6 @@ impl Segment {
         self.opcodes.len()
     }
 
-    /// Whether the features can be padded with a model's pad value. 0 is always possible, -1 only if the lengths of
-    /// sequences are known.
-    pub fn can_pad(&self, pad: Pad) -> bool {
-        pad == Pad::Zero || self.sequence_lengths.is_some()
-    }
-
     /// Writes `[n, 140]` features into `rows`, padded with `pad` if the lengths of sequences are known.
     pub fn write_features(&self, pad: Pad, rows: &mut [f32]) {
         rows[..self.features.len()].copy_from_slice(&self.features);

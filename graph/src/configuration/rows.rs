@@ -49,9 +49,6 @@ pub struct SegmentFacts {
 
 /// Finds the rows of a batch, one configuration at a time.
 pub trait RowFinder: Send {
-    /// Number of configurations in the batch.
-    fn configs(&self) -> usize;
-
     /// Looks at the next configuration of the batch, and adds its rows if it is a new one. Every call gets the same
     /// graph.
     fn find_next(
@@ -190,5 +187,43 @@ impl FoundRows {
             return Err(TooManyRows);
         }
         Ok(Some(config))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Configurations, HloModule, Limits, Task, TileBatch, TileConfiguration};
+
+    #[test]
+    fn a_call_may_have_as_many_rows_as_the_limits_and_no_more() {
+        let text = "HloModule m\n\nENTRY e {\n  ROOT p = f32[8] parameter(0)\n}\n";
+        let module = HloModule::read_text(text, &Limits::default()).unwrap();
+        let graph = SegmentedGraph::new(&module.into_graph(Task::Tile, Vec::new()).unwrap());
+        let mut tiles = TileBatch::default();
+        let tile = TileConfiguration {
+            kernel_bounds: &[8],
+            output_bounds: &[],
+            input_bounds: &[],
+        };
+        tiles.push(tile, &Limits::default()).unwrap();
+        let row = Row {
+            segment: 0,
+            local: 0,
+        };
+        for (rows, row_of, expected) in [
+            (MAX_ROWS - 1, 0, Ok(())),
+            (MAX_ROWS, 0, Err(TooManyRows)),
+            (0, MAX_ROWS_OF_CONFIGS - 1, Ok(())),
+            (0, MAX_ROWS_OF_CONFIGS, Err(TooManyRows)),
+        ] {
+            let mut found = FoundRows {
+                rows: vec![row; rows],
+                row_of: vec![0; row_of],
+                ..FoundRows::default()
+            };
+            let mut finder = Configurations::Tile(tiles.clone()).into_rows(&graph);
+            assert_eq!(finder.find_next(&graph, &mut found), expected);
+        }
     }
 }

@@ -402,6 +402,13 @@ mod tests {
     }
 
     #[test]
+    fn without_lengths_of_lists_features_are_padded_with_zeros_alone() {
+        let cut = SegmentedGraph::new(&graph(Task::Tile, &[1], &[], &[]));
+        let pads = [Pad::Zero, Pad::MinusOne];
+        assert_eq!(pads.map(|pad| cut.can_pad(pad)), [true, false]);
+    }
+
+    #[test]
     fn nodes_that_pruning_drops_are_kept_whole_and_weighed() {
         let graph = graph(Task::Layout, &[1, 2, 26, 3, 4], &[[2, 1], [4, 3]], &[2]);
         let cut = SegmentedGraph::new(&graph);

@@ -213,6 +213,7 @@ mod tests {
             .map(|each| feature(&each.to_string(), number.clone()))
             .collect();
         assert_eq!(wrong(&many), "33 features, at most 32 are possible");
+        assert!(InstanceFeatures::of_message(&many[1..]).is_ok());
         let m = feature("m", number.clone());
         assert_eq!(wrong(&[m.clone(), m]), "the feature `m` occurs twice");
         assert_eq!(
@@ -223,6 +224,8 @@ mod tests {
             wrong(&[feature("m", Value::Number(f64::NAN))]),
             "the feature `m` is not finite"
         );
+        let longest = feature("m", Value::Text("x".repeat(64)));
+        assert!(InstanceFeatures::of_message(&[longest]).is_ok());
         let long = feature("m", Value::Text("x".repeat(65)));
         assert_eq!(
             wrong(&[long]),

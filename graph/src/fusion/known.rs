@@ -394,6 +394,9 @@ mod tests {
         }
         drop(programs);
         assert_eq!(memory.bytes(), (0, LIMIT));
+        let last = program(9, 12);
+        last.count_kernels_in(&memory);
+        assert_eq!(lock(&memory.tables).len(), 1);
     }
 
     #[test]

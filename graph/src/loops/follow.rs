@@ -397,3 +397,108 @@ fn of_dimensions(sizes: &[i64], dimensions: &[usize]) -> Option<Vec<i64>> {
 fn to_f64(sizes: &[i64]) -> Vec<f64> {
     sizes.iter().map(|&size| size as f64).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{HloModule, Limits, Task};
+
+    /// Shapes of the parameters, the root, and what [`followed`] returns.
+    const KERNELS: [[&str; 3]; 18] = [
+        ["f32[4,6]", "f32[24] reshape(p0)", "24 | ,0"],
+        ["f32[24]", "f32[4,6] reshape(p0)", "4,6 | 0+1"],
+        ["f32[2,3,4]", "f32[6,4] reshape(p0)", "6,4 | ,0,1"],
+        ["f32[6,4]", "f32[2,3,4] reshape(p0)", "2,3,4 | 0+1,2"],
+        ["f32[1,4,6]", "f32[4,1,6] reshape(p0)", "4,1,6 | ,0,2"],
+        ["f32[4,1,6]", "f32[1,4,6] reshape(p0)", "1,4,6 | 1,,2"],
+        ["f32[2,3,5]", "f32[3,2,5] reshape(p0)", "3,2,5 | 0,1,2"],
+        ["f32[1,5]", "f32[5,1] reshape(p0)", "5,1 | ,0"],
+        [
+            "f32[2,3,4]",
+            "f32[4,2,3] transpose(p0), dimensions={2,0,1}",
+            "4,2,3 | 1,2,0",
+        ],
+        [
+            "f32[3]",
+            "f32[2,3,4] broadcast(p0), dimensions={1}",
+            "2,3,4 | 1",
+        ],
+        [
+            "f32[2,3,4]",
+            "f32[2,4] reduce(p0, z), dimensions={1}, to_apply=add",
+            "2,4,3 | 0,2,1",
+        ],
+        [
+            "f32[8,21]",
+            "f32[8,5] reduce-window(p0, z), window={size=1x4 stride=1x4 rhs_dilate=1x2}, to_apply=add",
+            "8,5,4 | 0,4*1+2*2",
+        ],
+        [
+            "f32[2,3,4]; f32[2,5,4]",
+            "f32[2,3,5] dot(p0, p1), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, \
+             rhs_contracting_dims={2}",
+            "2,3,5,4 | 0,1,3; 0,2,3",
+        ],
+        [
+            "f32[2,9,15,4]; f32[3,5,4,8]",
+            "f32[2,7,2,8] convolution(p0, p1), window={size=3x5 stride=1x4 rhs_dilate=1x2}, dim_labels=b01f_01io->b01f",
+            "2,7,2,8,3,5,4 | 0,1+4,4*2+2*5,6; 4,5,6,3",
+        ],
+        [
+            "f32[2,4,9]; f32[8,4,3]",
+            "f32[2,8,7] convolution(p0, p1), window={size=3}, dim_labels=bf0_oi0->bf0",
+            "2,8,7,4,3 | 0,3,2+4; 1,3,4",
+        ],
+        [
+            "f32[2,9,8]; f32[3,1,8]",
+            "f32[2,7,8] convolution(p0, p1), window={size=3}, dim_labels=b0f_0io->b0f, feature_group_count=8",
+            "2,7,8,3 | 0,1+3,2; 3,,2",
+        ],
+        [
+            "pred[]; f32[4]; f32[4]",
+            "f32[4] select(p0, p1, p2)",
+            "4 | 0; 0",
+        ],
+        [
+            "f32[4]; f32[2]",
+            "(f32[2], f32[4], f32[]) tuple(p1, p0, z)",
+            "4 | 0; 0",
+        ],
+    ];
+
+    /// The extents of the loops, and the index of each tensor that is read: per dimension its loops, with their steps above 1.
+    fn followed(parameters: &str, root: &str) -> String {
+        let parameters = parameters.split("; ").enumerate();
+        let parameters =
+            parameters.map(|(number, shape)| format!("p{number} = {shape} parameter({number})\n"));
+        let parameters: String = parameters.collect();
+        let text = format!(
+            "HloModule m\n\nadd {{\na = f32[] parameter(0)\nb = f32[] parameter(1)\nROOT s = f32[] add(a, b)\n}}\n\n\
+             ENTRY e {{\n{parameters}z = f32[] constant(0)\nROOT r = {root}\n}}\n"
+        );
+        let module = HloModule::read_text(&text, &Limits::default()).unwrap();
+        let graph = module.into_graph(Task::Tile, Vec::new()).unwrap();
+        let loops = graph.loops().unwrap();
+        let joined = |texts: Vec<String>, between| texts.join(between);
+        let term = |term: &Term| match term.step {
+            1 => term.of.to_string(),
+            step => format!("{step}*{}", term.of),
+        };
+        let terms = |terms: &Vec<Term>| joined(terms.iter().map(term).collect(), "+");
+        let reads = loops.accesses.iter().filter(|access| !access.is_output);
+        let reads = reads.map(|access| joined(access.index.iter().map(terms).collect(), ","));
+        let extents = loops.extents.iter().map(f64::to_string);
+        format!(
+            "{} | {}",
+            joined(extents.collect(), ","),
+            joined(reads.collect(), "; ")
+        )
+    }
+
+    #[test]
+    fn an_operand_is_read_by_the_loops_of_the_result() {
+        for [parameters, root, expected] in KERNELS {
+            assert_eq!(followed(parameters, root), expected, "{root}");
+        }
+    }
+}

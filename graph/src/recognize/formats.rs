@@ -384,10 +384,14 @@ mod tests {
         assert_eq!(unpacked("file", two.clone()).unwrap(), b"one other");
         let cut = unpacked("file", two[..two.len() - 1].to_vec());
         assert!(matches!(cut, Err(FileError::Compressed { .. })));
-        let bomb = frame(&vec![0; 5 << 20]);
         let limit = MIN_RATIO_BYTES;
+        let zeros = |count: u64| {
+            let count = usize::try_from(count).unwrap();
+            unpacked("file", frame(&vec![0; count]))
+        };
+        assert_eq!(zeros(limit).unwrap().len() as u64, limit);
         assert!(matches!(
-            unpacked("file", bomb),
+            zeros(limit + 1),
             Err(FileError::UnpackedTooLarge { limit: found, .. }) if found == limit
         ));
     }

@@ -87,9 +87,9 @@ impl<'a> Lexer<'a> {
     /// Reads a symbol if it is next.
     pub(crate) fn eat(&mut self, symbol: &str) -> bool {
         self.skip_space();
-        // Nearly all symbols are one byte, which is faster compared alone.
+        // Nearly all symbols are one byte, which is faster compared alone. None is 0, which is at the end.
         let found = match symbol.as_bytes() {
-            [byte] => self.next_byte() == *byte && self.at < self.text.len(),
+            [byte] => self.next_byte() == *byte,
             bytes => self.text.as_bytes()[self.at..].starts_with(bytes),
         };
         if found {

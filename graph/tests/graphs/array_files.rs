@@ -17,11 +17,15 @@ fn data(name: &str) -> PathBuf {
 }
 
 fn read(name: &str) -> Result<MeasuredGraph, FileError> {
+    read_within(name, &Limits::default())
+}
+
+fn read_within(name: &str, limits: &Limits) -> Result<MeasuredGraph, FileError> {
     let mut archive = ZipArchive::new(File::open(data("arrays.zip")).unwrap()).unwrap();
     let mut bytes = Vec::new();
     let mut file = archive.by_name(name).unwrap();
     file.read_to_end(&mut bytes).unwrap();
-    let read = GraphFile::parse(Path::new(name), bytes, Task::Layout, &Limits::default());
+    let read = GraphFile::parse(Path::new(name), bytes, Task::Layout, limits);
     Ok(read?.graphs.remove(0))
 }
 
@@ -47,5 +51,42 @@ fn arrays_are_taken_or_refused_as_by_every_client() {
             (Err(error), None) => panic!("{name}: {error}"),
             (Ok(_), Some(_)) => panic!("{name} was read"),
         }
+    }
+}
+
+#[test]
+fn a_file_may_reach_every_limit() {
+    let MeasuredGraph {
+        graph,
+        measurements,
+        ..
+    } = read("plain.npz").unwrap();
+    let configs = measurements.unwrap().configurations.len();
+    let exact = Limits {
+        nodes: graph.len(),
+        edges: graph.edges().len(),
+        configs,
+        config_entries: configs * graph.configurable().len(),
+    };
+    assert_eq!(read_within("plain.npz", &exact).unwrap().graph, graph);
+    for lower in [
+        Limits {
+            nodes: exact.nodes - 1,
+            ..exact
+        },
+        Limits {
+            edges: exact.edges - 1,
+            ..exact
+        },
+        Limits {
+            configs: configs - 1,
+            ..exact
+        },
+        Limits {
+            config_entries: exact.config_entries - 1,
+            ..exact
+        },
+    ] {
+        assert!(read_within("plain.npz", &lower).is_err(), "{lower:?}");
     }
 }

@@ -94,6 +94,7 @@ proptest! {
     #[test]
     fn every_form_gives_the_batch_back(batch in batches()) {
         let nodes = nodes(&batch);
+        prop_assert!(!batch.is_empty());
         for form in forms(&batch, &nodes).iter().chain([&batch.to_smallest_form()]) {
             prop_assert_eq!(&read(form, batch.task(), &nodes), &batch);
         }
@@ -122,6 +123,7 @@ fn nothing_is_no_batch() {
         let read = Configurations::from_canonical(task, [], &LIMITS());
         assert_eq!(read, Err(ConfigurationError::Empty));
     }
+    assert!(tiles(&[]).is_empty());
 }
 
 #[test]
@@ -147,4 +149,36 @@ fn layouts_with_few_changes_are_sent_as_changes() {
     };
     assert!(matches!(form(3), Configs::DeltaLayoutConfigs(_)));
     assert!(matches!(form(30), Configs::PackedLayoutConfigs(_)));
+}
+
+#[test]
+fn a_short_message_is_weighed_by_the_batch_that_it_holds() {
+    const SLOTS: usize = 500;
+    const CONFIGS: usize = 40;
+    let bits = vec![vec![true; SLOTS]; CONFIGS];
+    let values = vec![0.5; CONFIGS * SLOTS];
+    for (batch, bytes) in [
+        (
+            layouts(&vec![vec![[0; 3]; SLOTS]; CONFIGS]),
+            CONFIGS * SLOTS * size_of::<u16>(),
+        ),
+        (
+            Configurations::Fusion(FusionBatch::from_bits(SLOTS, &bits, &LIMITS()).unwrap()),
+            CONFIGS * SLOTS / 8,
+        ),
+        (
+            Configurations::FeatureSet(
+                NodeFeatureBatch::from_values([SLOTS, 1], &values, &LIMITS()).unwrap(),
+            ),
+            CONFIGS * SLOTS * size_of::<f32>(),
+        ),
+        (
+            tiles(&vec![[vec![], vec![], vec![]]; CONFIGS]),
+            CONFIGS * size_of::<u32>(),
+        ),
+    ] {
+        let encoded = EncodedBatch::try_from(&batch.to_smallest_form()).unwrap();
+        let read = encoded.read_bytes(SLOTS, &LIMITS());
+        assert!(read >= bytes, "{:?}: {read}, not {bytes}", batch.task());
+    }
 }

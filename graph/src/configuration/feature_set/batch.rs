@@ -277,6 +277,7 @@ mod tests {
     fn equal_rows_are_stored_once() {
         let batch = batch(&[1.0, 2.0, 0.0, 4.0, -0.0, 4.0, 1.0, 2.0]).unwrap();
         assert_eq!((batch.len(), batch.rows()), (2, &[1.0, 2.0, 0.0, 4.0][..]));
+        assert_eq!(batch.bytes(), (4 + 4) * size_of::<f32>());
         assert_eq!([batch.numbers(0), batch.numbers(1)], [[0, 1], [1, 0]]);
         assert!(batch.values(1).eq([0.0, 4.0, 1.0, 2.0]));
     }

@@ -153,9 +153,6 @@ impl FeatureRows<NodeFeatureBatch> for NodeFeatureRows {
     }
 
     fn finish(self) -> Result<NodeFeatureBatch, ConfigurationError> {
-        if self.values.is_empty() {
-            return Err(ConfigurationError::Empty);
-        }
         let shape = [self.nodes, self.columns];
         NodeFeatureBatch::from_values(shape, &self.values, &self.limits)
     }
@@ -165,10 +162,6 @@ impl FeatureRows<NodeFeatureBatch> for NodeFeatureRows {
 pub(super) struct NoRows(NodeFeatureBatch);
 
 impl RowFinder for NoRows {
-    fn configs(&self) -> usize {
-        self.0.len()
-    }
-
     fn find_next(
         &mut self,
         graph: &SegmentedGraph,

@@ -166,10 +166,6 @@ pub(super) struct FusionRows {
 struct DistinctKernels(Vec<Arc<KnownKernel>>);
 
 impl RowFinder for FusionRows {
-    fn configs(&self) -> usize {
-        self.batch.len()
-    }
-
     fn find_next(
         &mut self,
         graph: &SegmentedGraph,

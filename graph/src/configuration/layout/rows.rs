@@ -165,10 +165,6 @@ fn occurrence_of_slot(graph: &SegmentedGraph, occurrences: &[usize]) -> Vec<u32>
 }
 
 impl RowFinder for LayoutRows {
-    fn configs(&self) -> usize {
-        self.batch.len()
-    }
-
     /// Looks up only the segments that see a slot which differs from the configuration before.
     fn find_next(
         &mut self,

@@ -178,10 +178,6 @@ pub(super) struct TileRows {
 struct LocalTiles(Vec<[f32; TILE_FEATURES]>);
 
 impl RowFinder for TileRows {
-    fn configs(&self) -> usize {
-        self.batch.len()
-    }
-
     fn find_next(
         &mut self,
         graph: &SegmentedGraph,

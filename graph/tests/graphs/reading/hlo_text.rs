@@ -253,3 +253,14 @@ fn names_and_opcodes_are_reported_as_the_text_has_them() {
         (vec![2, 2], vec![2, 2, 2])
     );
 }
+
+#[test]
+fn nodes_are_split_after_loops_and_at_the_end() {
+    for last in ["main", "cond"] {
+        let text = format!(
+            "HloModule m\n\nwhile_body {{\n  ROOT a = f32[] parameter(0)\n}}\n\nENTRY {last} {{\n  ROOT b = f32[] parameter(0)\n}}\n"
+        );
+        let module = HloModule::read_text(&text, &Limits::default()).unwrap();
+        assert_eq!(module.node_splits, [0, 1, 2], "{last}");
+    }
+}

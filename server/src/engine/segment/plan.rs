@@ -43,8 +43,8 @@ impl Plan {
         graph: &SegmentedGraph,
         configurations: Configurations,
     ) -> Result<Self, TooManyRows> {
+        let configs = configurations.len();
         let mut finder = configurations.into_rows(graph);
-        let configs = finder.configs();
         let rows = graph.rows_per_config();
         let mut found = FoundRows::with_capacity(configs, rows);
         let mut ends = Vec::with_capacity(configs);
