@@ -91,6 +91,7 @@ impl Measurements {
 
     /// Adds what others measured of configurations that are not among these, which are the client's own. It counts as one run of each,
     /// however often they were measured, so that nobody makes a wrong time certain by repeating it.
+    #[must_use]
     pub fn completed_by(mut self, others: Self) -> Self {
         if others.distinct() == 0 {
             return self;
@@ -116,6 +117,7 @@ impl Measurements {
 
     /// Keeps at most `count` configurations that have a time: the client's own before those of others, and of either the fastest
     /// half, and of the rest those that a fixed draw by configuration gives.
+    #[must_use]
     pub fn at_most(mut self, count: usize) -> Self {
         if self.measured() <= count {
             return self;

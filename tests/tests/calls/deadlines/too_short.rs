@@ -7,6 +7,9 @@ use crate::deadlines::request::{MODEL, assert_refused, of_tiles, put, within};
 /// Enough time for many small calls, but less than [`MANY_TILES`] take.
 const ALLOWED: Duration = Duration::from_secs(2);
 
+/// Number of tiles from which the server learns how long work takes.
+const SOME_TILES: i64 = 300;
+
 #[tokio::test]
 async fn a_call_that_takes_longer_than_it_may_is_refused_at_once() {
     let server = TestServer::start().await;
@@ -17,6 +20,10 @@ async fn a_call_that_takes_longer_than_it_may_is_refused_at_once() {
         .await
         .unwrap_err();
     assert_refused(&unknown, "DEADLINE_EXCEEDED");
+    service
+        .rank_configs(of_tiles(hash, SOME_TILES))
+        .await
+        .expect("nothing ends it");
 
     let before = server.scrape().await;
     let started = Instant::now();
@@ -54,6 +61,11 @@ async fn the_client_library_tells_the_estimate() {
     let request = RankRequest::new(&graph, &large).timeout(ALLOWED);
     let late = client.rank(&request).await.unwrap_err();
     says!(late.to_string(), "did not answer within 2s");
+    let some = grid_configurations(SOME_TILES);
+    client
+        .rank(&RankRequest::new(&graph, &some))
+        .await
+        .expect("nothing ends it");
     let refused = client.rank(&request).await.unwrap_err();
     assert_eq!(refused.code(), Some(Code::DeadlineExceeded));
     assert_reason(&refused, "DEADLINE_TOO_SHORT");
