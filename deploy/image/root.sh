@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Builds the image's root file system in FOLDER, which must not exist yet: the server, the command line, the shared
 # libraries that they load, ONNX Runtime, the shipped models, and an /etc without a password or a shell.
-# PROGRAMS is the folder of the built programs, target/dist by default; `make setup` fetches ONNX Runtime. LIMIT is the maximum
-# number of bytes.
+# PROGRAMS is the folder of the built programs, target/dist by default; `make setup` fetches ONNX Runtime.
 # Usage: root.sh FOLDER
 set -euo pipefail
 
@@ -10,7 +9,7 @@ root=$(realpath --canonicalize-missing "${1:?usage: root.sh FOLDER}")
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 programs=${PROGRAMS:-target/dist}
 runtime=target/onnxruntime
-limit=${LIMIT:-120000000} # bytes
+limit=120000000 # bytes
 
 fail() {
     echo "image: $*" >&2
