@@ -9,7 +9,7 @@
 //! improvement (`joint`), and the posterior says how far a ranking can be trusted (`confidence`).
 //!
 //! Everything here is a pure function of the set of measurements: measurements are sorted, sums have a fixed order, and every step is
-//! taken a fixed number of times. Wire messages and the engine are unknown here: it is a crate of its own, which `hlorank-server` uses.
+//! taken a fixed number of times. This crate knows neither wire messages nor the engine.
 
 mod column_scale;
 mod confidence;

@@ -29,7 +29,6 @@ pub(super) struct LayoutRows {
     by_entries: Vec<(SliceSet<LayoutEntry>, Vec<u32>)>,
     /// Number of local configurations in `by_indices`.
     met: usize,
-    indices: Vec<u16>,
     entries: Vec<LayoutEntry>,
     /// For each of those occurrences, whether its local configuration differs from that of the configuration before.
     changed: Vec<bool>,
@@ -68,7 +67,6 @@ impl LayoutRows {
             batch,
             occurrence_of_slot: occurrence_of_slot(graph, &occurrences),
             met: 0,
-            indices: Vec::new(),
             entries: Vec::new(),
             changed: vec![false; occurrences.len()],
             occurrences,
@@ -105,8 +103,7 @@ impl LayoutRows {
         rows: &mut Vec<Row>,
     ) -> Result<u32, TooManyRows> {
         let configuration = self.batch.row(config);
-        let known = &mut self.by_indices[occurrence];
-        if let Some(row) = known.row(configuration, &mut self.indices) {
+        if let Some(row) = self.by_indices[occurrence].row(configuration) {
             return Ok(row);
         }
         let Occurrence { segment, slots, .. } = &graph.occurrences[self.occurrences[occurrence]];
@@ -121,7 +118,7 @@ impl LayoutRows {
             .extend(slots.iter().map(|&slot| self.batch.entry(config, slot)));
         let row = self.row_of_entries(*segment, rows);
         let configuration = self.batch.row(config);
-        self.by_indices[occurrence].add(configuration, row, &mut self.indices);
+        self.by_indices[occurrence].add(configuration, row);
         Ok(row)
     }
 
@@ -254,6 +251,8 @@ enum OccurrenceRows {
         slots: Vec<usize>,
         known: SliceSet<u16>,
         rows: Vec<u32>,
+        /// Room for the indices of a configuration.
+        indices: Vec<u16>,
     },
 }
 
@@ -283,6 +282,7 @@ impl OccurrenceRows {
                 slots: slots.to_vec(),
                 known: SliceSet::new(slots.len(), batch.len()),
                 rows: Vec::new(),
+                indices: Vec::new(),
             };
         }
         Self::Table {
@@ -291,14 +291,18 @@ impl OccurrenceRows {
         }
     }
 
-    /// Returns the row of the local configuration that this configuration has at the slots, if it was added. `indices` is room for
-    /// its indices.
-    fn row(&self, configuration: &[u16], indices: &mut Vec<u16>) -> Option<u32> {
+    /// Returns the row of the local configuration that this configuration has at the slots, if it was added.
+    fn row(&mut self, configuration: &[u16]) -> Option<u32> {
         match self {
             Self::Table { strides, rows } => {
                 Some(rows[place(strides, configuration)]).filter(|&row| row != NO_ROW)
             }
-            Self::Set { slots, known, rows } => {
+            Self::Set {
+                slots,
+                known,
+                rows,
+                indices,
+            } => {
                 gather(slots, configuration, indices);
                 known.find(indices).map(|number| rows[number as usize])
             }
@@ -306,10 +310,15 @@ impl OccurrenceRows {
     }
 
     /// Adds a local configuration that was not added yet.
-    fn add(&mut self, configuration: &[u16], row: u32, indices: &mut Vec<u16>) {
+    fn add(&mut self, configuration: &[u16], row: u32) {
         match self {
             Self::Table { strides, rows } => rows[place(strides, configuration)] = row,
-            Self::Set { slots, known, rows } => {
+            Self::Set {
+                slots,
+                known,
+                rows,
+                indices,
+            } => {
                 gather(slots, configuration, indices);
                 // The set numbers slices in the order of insertion, which is that of `rows`.
                 known.insert(indices);
@@ -354,12 +363,11 @@ mod tests {
             let mut met = OccurrenceRows::new(&[0, 1], &batch);
             assert_eq!(matches!(met, OccurrenceRows::Table { .. }), is_table);
             let pairs = [[0, 0], [0, 1], [1, 0], [2, 2], [2, 1]];
-            let indices = &mut Vec::new();
             for (row, pair) in (10..).zip(&pairs) {
-                assert_eq!(met.row(pair, indices), None);
-                met.add(pair, row, indices);
+                assert_eq!(met.row(pair), None);
+                met.add(pair, row);
             }
-            let rows: Vec<_> = pairs.iter().map(|pair| met.row(pair, indices)).collect();
+            let rows: Vec<_> = pairs.iter().map(|pair| met.row(pair)).collect();
             assert_eq!(rows, (10..15).map(Some).collect::<Vec<_>>());
         }
     }
@@ -367,10 +375,9 @@ mod tests {
     #[test]
     fn an_occurrence_without_slots_has_one_combination() {
         let mut met = OccurrenceRows::new(&[], &batch(1, 1));
-        let indices = &mut Vec::new();
-        assert_eq!(met.row(&[], indices), None);
-        met.add(&[], 7, indices);
-        assert_eq!(met.row(&[], indices), Some(7));
+        assert_eq!(met.row(&[]), None);
+        met.add(&[], 7);
+        assert_eq!(met.row(&[]), Some(7));
     }
 
     #[test]
