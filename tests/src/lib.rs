@@ -63,5 +63,5 @@ pub use scrape::{Sample, Scrape, ScrapedFamily, http_get};
 pub use server::{TestServer, store_flag};
 pub use synthetic::{
     MANY_TILES, block_graph, chain_kernel, grid_configurations, grid_tiles, kernel_of, layouts,
-    tiles, varying,
+    slow_kernel, tiles, varying,
 };

@@ -63,8 +63,14 @@ pub fn kernel_of(nodes: u8) -> Graph {
     chain_kernel(&opcodes, &[128, 64, 256])
 }
 
-/// More tiles of [`kernel_of`] 40 nodes than any server scores within several seconds.
-pub const MANY_TILES: i64 = 200_000;
+/// Returns a kernel whose tiles take long to score, so that even a slow server reads [`MANY_TILES`] in a hundredth of
+/// the time that it scores them in.
+pub fn slow_kernel() -> Graph {
+    kernel_of(200)
+}
+
+/// More tiles of [`slow_kernel`] than any server scores within several seconds.
+pub const MANY_TILES: i64 = 60_000;
 
 /// Returns this number of distinct tiles.
 pub fn grid_tiles(count: i64) -> TileBatch {

@@ -23,7 +23,7 @@ fn assert_late<T: std::fmt::Debug>(answer: Result<T, ClientError>, since: Instan
 }
 
 fn kernel() -> GraphHandle {
-    GraphHandle::features(&kernel_of(40))
+    GraphHandle::features(&slow_kernel())
 }
 
 #[tokio::test]

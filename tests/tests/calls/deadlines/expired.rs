@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[tokio::test]
 async fn a_call_that_is_no_stream_expires_with_a_reason() {
     let server = TestServer::start().await;
-    let hash = put(&server, &kernel_of(40)).await;
+    let hash = put(&server, &slow_kernel()).await;
     let started = Instant::now();
     let expired = server
         .patient()
@@ -48,7 +48,7 @@ async fn a_call_that_is_no_stream_expires_with_a_reason() {
 #[tokio::test]
 async fn a_stream_that_has_begun_expires_with_a_reason_and_its_work_stops() {
     let server = TestServer::start().await;
-    let graph = graph_by_hash(put(&server, &kernel_of(40)).await.0.to_vec());
+    let graph = graph_by_hash(put(&server, &slow_kernel()).await.0.to_vec());
     let messages = [
         stream_start(graph),
         stream_batch(packed_tiles(&grid_tiles(MANY_TILES))),

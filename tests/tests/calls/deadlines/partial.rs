@@ -58,7 +58,7 @@ async fn partial_rankings(server: &TestServer) -> f64 {
 #[tokio::test]
 async fn time_runs_out_and_the_first_are_ranked() {
     let server = TestServer::start().await;
-    let hash = put(&server, &kernel_of(40)).await;
+    let hash = put(&server, &slow_kernel()).await;
     let ask = async || {
         let (mut service, before) = (server.patient(), partial_rankings(&server).await);
         let started = Instant::now();
@@ -92,7 +92,7 @@ async fn time_runs_out_and_the_first_are_ranked() {
 #[tokio::test]
 async fn what_was_scored_is_adapted() {
     let server = TestServer::start().await;
-    let (client, graph) = (server.client().await, GraphHandle::features(&kernel_of(40)));
+    let (client, graph) = (server.client().await, GraphHandle::features(&slow_kernel()));
     let tiles = grid_configurations(MANY_TILES);
     let outcomes = run_times([1e-3, 3e-3, 2e-3, 5e-3]);
     let adapt = Adapt::new("test").measured(&grid_configurations(4), &outcomes);
@@ -187,7 +187,7 @@ async fn scores_that_depend_on_their_chunk_are_those_of_the_whole() {
 #[tokio::test]
 async fn the_client_library_tells_how_many_were_scored() {
     let server = TestServer::start().await;
-    let (client, graph) = (server.client().await, GraphHandle::features(&kernel_of(40)));
+    let (client, graph) = (server.client().await, GraphHandle::features(&slow_kernel()));
     let large = grid_configurations(MANY_TILES);
     client.put_graph(&graph).await.unwrap();
     let request = RankRequest::new(&graph, &large)

@@ -13,7 +13,7 @@ const SOME_TILES: i64 = 300;
 #[tokio::test]
 async fn a_call_that_takes_longer_than_it_may_is_refused_at_once() {
     let server = TestServer::start().await;
-    let hash = put(&server, &kernel_of(40)).await;
+    let hash = put(&server, &slow_kernel()).await;
     let mut service = server.patient();
     let unknown = service
         .rank_configs(within(ALLOWED, of_tiles(hash, MANY_TILES)))
@@ -54,7 +54,7 @@ async fn the_client_library_tells_the_estimate() {
     let server = TestServer::start().await;
     let client = server.client().await;
     let (graph, large) = (
-        GraphHandle::features(&kernel_of(40)),
+        GraphHandle::features(&slow_kernel()),
         grid_configurations(MANY_TILES),
     );
     client.put_graph(&graph).await.unwrap();

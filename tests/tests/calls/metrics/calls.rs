@@ -141,7 +141,7 @@ async fn errors_are_counted_by_code_and_reason() {
 #[tokio::test]
 async fn a_call_that_its_client_leaves_is_cancelled() {
     let server = TestServer::start().await;
-    let (client, graph) = (server.client().await, GraphHandle::features(&kernel_of(40)));
+    let (client, graph) = (server.client().await, GraphHandle::features(&slow_kernel()));
     client.put_graph(&graph).await.unwrap();
     let large = grid_configurations(MANY_TILES);
     let request = RankRequest::new(&graph, &large);
