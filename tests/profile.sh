@@ -16,7 +16,7 @@ if ! command -v perf >/dev/null; then
     exit 1
 fi
 
-"$programs/hlorank-server" --listen 127.0.0.1:0 --metrics-listen off --models tests/data/models --embedding-cache-bytes 0 \
+"$programs/hlorank-server" --listen 127.0.0.1:0 --metrics-listen off --models tests/data/all-models --embedding-cache-bytes 0 \
     --log info --log-format text >"$out/server.log" 2>&1 &
 server=$!
 stop() {
@@ -49,8 +49,8 @@ perf script --input "$out/perf.data" 2>/dev/null | target/tools/bin/inferno-coll
     | target/tools/bin/inferno-flamegraph --title "$model, $file" >"$out/flame.svg"
 rm "$out/perf.data"
 
-version=$(ls "tests/data/models/$model" | sort -n | tail -1)
+version=$(ls "tests/data/all-models/$model" | sort -n | tail -1)
 "$programs/hlorank" graph features "$file" --module 0 --out "$out/features.npz" >/dev/null
 "${PYTHON:-target/baselines/python/bin/python}" tests/baselines/operators.py \
-    "tests/data/models/$model/$version" "$out/features.npz" | tee "$out/operators.txt"
+    "tests/data/all-models/$model/$version" "$out/features.npz" | tee "$out/operators.txt"
 echo "wrote $out/flame.svg, $out/operators.txt and $out/load.txt, the answer to the last call"

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use crate::{
-    SMALL_TILE_MODEL, TILE_MODEL, fixture, models,
+    SMALL_TILE_MODEL, TILE_MODEL, all_models, fixture, models,
     onnx::{fail_above, overwrite_row},
     repository,
 };
@@ -27,9 +27,21 @@ impl Artifacts {
     /// # Panics
     /// If files cannot be copied.
     pub fn copy() -> Self {
+        Self::of_folders(&[models(), fixture("registry")])
+    }
+
+    /// Copies the models of [`all_models`] and the whole-graph artifacts of `tests/data/registry`.
+    ///
+    /// # Panics
+    /// If files cannot be copied.
+    pub fn all() -> Self {
+        Self::of_folders(&[all_models(), fixture("registry")])
+    }
+
+    fn of_folders(folders: &[PathBuf]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        for registry in [models(), fixture("registry")] {
-            copy_folder(&registry, folder.path()).expect("artifacts can be copied");
+        for registry in folders {
+            copy_folder(registry, folder.path()).expect("artifacts can be copied");
         }
         Self { folder }
     }

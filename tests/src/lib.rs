@@ -44,7 +44,7 @@ pub use measured::{
     part, rank_measured, read_graphs, reasons, run_times, seconds_of, some_of,
 };
 pub use memory::{peak_bytes, reset_peak, resident_bytes, with_fragments};
-pub use model::{SMALL_TILE_MODEL, TILE_MODEL, load_model, models};
+pub use model::{SMALL_TILE_MODEL, TILE_MODEL, all_models, all_models_flag, load_model, models};
 pub use naive::score_naively;
 pub use npz::Arrays;
 pub use postgres::Postgres;

@@ -13,9 +13,19 @@ pub const TILE_MODEL: &str = "tile-xla-cpu";
 /// A smaller model of the same tiles, without a Transformer layer.
 pub const SMALL_TILE_MODEL: &str = "tile-xla-cpu-sage";
 
-/// Returns the folder of the models that servers of tests serve: those that ship, as links, and both tile models.
+/// Returns the folder of the models that servers of tests serve: the layouts' that ships, as a link, and both tile models.
 pub fn models() -> PathBuf {
     fixture("models")
+}
+
+/// Returns the folder of [`models`] and all that ship, as links, which take four times as long to load.
+pub fn all_models() -> PathBuf {
+    fixture("all-models")
+}
+
+/// Returns the server flag that selects [`all_models`].
+pub fn all_models_flag() -> String {
+    format!("--models={}", all_models().display())
 }
 
 /// Loads the newest version of the default model of a task, with sessions for this number of workers.
@@ -24,7 +34,7 @@ pub fn models() -> PathBuf {
 /// If the model does not load. The message says what to run.
 pub fn load_model(task: Task, workers: usize) -> Arc<Model> {
     let runtime = Runtime::load(&onnxruntime()).unwrap_or_else(|error| panic!("{error}"));
-    let versions = models().join(format!("{task}-xla-cpu"));
+    let versions = all_models().join(format!("{task}-xla-cpu"));
     let entries =
         fs::read_dir(&versions).unwrap_or_else(|error| panic!("{}: {error}", versions.display()));
     let newest = entries

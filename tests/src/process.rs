@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{Reach, models, onnxruntime, program, repository};
+use crate::{Reach, all_models, onnxruntime, program, repository};
 
 /// Running server process. Dropping it kills the process.
 pub struct ServerProcess {
@@ -51,7 +51,7 @@ pub fn server_program() -> Command {
 fn settle(server: &mut Command) {
     server
         .env("HLORANK_ONNXRUNTIME", onnxruntime())
-        .env("HLORANK_MODELS", models())
+        .env("HLORANK_MODELS", all_models())
         .env("ORT_DISABLE_TELEMETRY", "1")
         .current_dir(repository("."));
 }

@@ -21,7 +21,11 @@ const MAX_BLOCK: usize = 256 << 20;
 
 /// The folders of the newest version of every whole-graph model that ships, and of those of the tests.
 fn folders() -> Vec<PathBuf> {
-    let registries = [models(), repository("models/papers"), fixture("registry")];
+    let registries = [
+        all_models(),
+        repository("models/papers"),
+        fixture("registry"),
+    ];
     let folders = |folder: PathBuf| {
         std::fs::read_dir(folder)
             .unwrap()

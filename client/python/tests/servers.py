@@ -104,7 +104,7 @@ def run_secured_server(folder: Path) -> Iterator[str]:
 def run_process(*flags: str) -> Iterator[Server]:
     """A server with these flags."""
     defaults = {"--listen": "127.0.0.1:0", "--metrics-listen": "off"}
-    defaults |= {"--models": str(DATA / "models"), "--log-format": "json"}
+    defaults |= {"--models": str(DATA / "all-models"), "--log-format": "json"}
     library = TARGET / "onnxruntime" / "libonnxruntime.so"
     defaults["--onnxruntime"] = os.environ.get("HLORANK_ONNXRUNTIME", str(library))
     given = {flag.partition("=")[0] for flag in flags}

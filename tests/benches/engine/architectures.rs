@@ -18,7 +18,7 @@ type List = (String, GraphHandle, Configurations);
 
 /// Prints a table for every list of configurations, with a row for every model of the task.
 pub(crate) async fn compare() {
-    let artifacts = Artifacts::copy().with_papers();
+    let artifacts = Artifacts::all().with_papers();
     let server = TestServer::start_with(&["--embedding-cache-bytes=0", &artifacts.flag()]).await;
     let client = server.client().await;
     let models = client.list_models().await.expect("the models");

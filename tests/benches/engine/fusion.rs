@@ -11,7 +11,7 @@ const BLOCK_NODES: usize = 1;
 
 /// Measures a step of annealing, and many random fusions against the naive evaluation.
 pub(crate) async fn steps_and_naive() {
-    let server = TestServer::start().await;
+    let server = TestServer::start_with(&[&all_models_flag()]).await;
     let client = server.client().await;
     let program = program_graph(PROGRAM);
     let handle = GraphHandle::hlo_module(program_module(PROGRAM), Task::Fusion, Vec::new());
@@ -71,7 +71,7 @@ async fn naive(program: &hlorank_graph::Graph) {
     const SAMPLE: usize = 16;
     let sample = random_fusions(program, SAMPLE, &mut Rng::with_seed(8));
     let naive = naive_seconds(program, &sample) * CONFIGS as f64;
-    let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;
+    let server = TestServer::start_with(&["--embedding-cache-bytes=0", &all_models_flag()]).await;
     let client = server.client().await;
     let handle = GraphHandle::hlo_module(program_module(PROGRAM), Task::Fusion, Vec::new());
     client.put_graph(&handle).await.expect("a program");

@@ -202,7 +202,7 @@ async fn said_in_json(server: &TestServer, method: &MethodDescriptor, request: &
 async fn every_invalid_request_of_the_table_is_refused_in_every_form() {
     let table = fs::read_to_string(fixture("refusals.json")).unwrap();
     let table: Value = serde_json::from_str(&table).unwrap();
-    let (folder, models) = (tempfile::tempdir().unwrap(), Artifacts::copy());
+    let (folder, models) = (tempfile::tempdir().unwrap(), Artifacts::all());
     FeatureSetModel::of_loops("loops-sum").write(models.folder(), 1);
     let mut servers: BTreeMap<String, TestServer> = BTreeMap::new();
     let mut wrong = Vec::new();

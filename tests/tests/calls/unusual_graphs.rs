@@ -57,7 +57,7 @@ const LARGEST: f32 = 9_223_372_036_854_775_808.0;
 /// Every model must score what the limits accept, or the limits are too wide.
 #[tokio::test]
 async fn the_largest_numbers_that_are_accepted_are_scored() {
-    let server = TestServer::start().await;
+    let server = TestServer::start_with(&[&all_models_flag()]).await;
     let is_number = |column: &usize| !matches!(column, 0 | 2..27 | 133);
     let others: Vec<usize> = (0..140).filter(is_number).collect();
     let [max, root] = [i64::MAX, 1 << 21];

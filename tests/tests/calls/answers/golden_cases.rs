@@ -7,7 +7,7 @@ use hlorank_tests::prelude::*;
 
 #[tokio::test]
 async fn golden_cases_are_reproduced() {
-    let models = Artifacts::copy().with_papers();
+    let models = Artifacts::all().with_papers();
     let server = TestServer::start_with(&[&models.flag()]).await;
     let artifacts = models.all_versions();
     assert!(
@@ -56,7 +56,7 @@ async fn every_model_of_layouts_ranks_a_graph_of_one_segment() {
     }
     let layouts = Configurations::Layout(layouts.build().unwrap());
     let graph = GraphHandle::hlo_text(PRODUCT.to_owned(), Task::Layout, Vec::new());
-    let server = TestServer::start().await;
+    let server = TestServer::start_with(&[&all_models_flag()]).await;
     let models = server.client().await.list_models().await.unwrap();
     let models: Vec<_> = models
         .iter()

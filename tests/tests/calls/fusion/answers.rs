@@ -73,7 +73,7 @@ async fn put_graph_lists_the_slots() {
 
 #[tokio::test]
 async fn every_form_has_the_same_scores() {
-    let server = TestServer::start().await;
+    let server = TestServer::start_with(&[&all_models_flag()]).await;
     let program = program_graph("adam_small");
     let batch = random_fusions(&program, 30, &mut Rng::with_seed(2));
     let (mut scores, graph) = (Vec::new(), graph_of_module(program_module("adam_small")));
@@ -221,7 +221,7 @@ async fn measurements_correct_the_seconds() {
 
 #[tokio::test]
 async fn a_graph_hash_is_of_the_program() {
-    let server = TestServer::start().await;
+    let server = TestServer::start_with(&[&all_models_flag()]).await;
     let text = |operands: &str| {
         format!(
             "HloModule m\nENTRY e {{\n p = f32[64,64] parameter(0)\n q = f32[64,64] parameter(1)\n \

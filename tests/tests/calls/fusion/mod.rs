@@ -16,7 +16,7 @@ struct Subject {
 
 impl Subject {
     async fn new(name: &str) -> Self {
-        let server = TestServer::start().await;
+        let server = TestServer::start_with(&[&all_models_flag()]).await;
         let client = server.client().await;
         let handle = GraphHandle::hlo_module(program_module(name), Task::Fusion, Vec::new());
         Self {

@@ -161,7 +161,7 @@ fn halide_chain(nodes: usize) -> (GraphHandle, Configurations) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_graph_that_is_too_large_for_a_model_is_refused_and_others_are_ranked() {
-    let artifacts = Artifacts::copy();
+    let artifacts = Artifacts::all();
     let server = TestServer::start_with(&[
         &artifacts.flag(),
         "--workers=1",

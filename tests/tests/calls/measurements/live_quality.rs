@@ -152,7 +152,8 @@ async fn nothing_is_replayed_without_a_share_of_the_time() {
 async fn predicted_seconds_are_calibrated_by_fusions_that_were_reported_by_hash() {
     const FUSIONS: &str = "fusion-xla-cpu";
     let folder = folder();
-    let (_server, client) = start(folder.path(), &["--replay-share=1"]).await;
+    let flags = ["--replay-share=1", &all_models_flag()];
+    let (_server, client) = start(folder.path(), &flags).await;
     let program = program_graph("sharpen_train");
     let batch = random_fusions(&program, 30, &mut fastrand::Rng::with_seed(3));
     let configurations = Configurations::Fusion(batch);

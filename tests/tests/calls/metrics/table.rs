@@ -17,7 +17,10 @@ const SET_AT_START: [&str; 6] = [
 
 #[tokio::test]
 async fn every_series_is_there_at_zero_before_traffic() {
-    let scrape = TestServer::start().await.scrape().await;
+    let scrape = TestServer::start_with(&[&all_models_flag()])
+        .await
+        .scrape()
+        .await;
     // The scrape itself is a connection to the metrics listener.
     for Sample {
         name,
@@ -68,7 +71,7 @@ async fn every_series_is_there_at_zero_before_traffic() {
 
 #[tokio::test]
 async fn series_of_ten_models_are_at_most_3100() {
-    let models = Artifacts::copy();
+    let models = Artifacts::all();
     let mut folders: Vec<_> = fs::read_dir(models.folder())
         .unwrap()
         .map(|entry| entry.unwrap().path())

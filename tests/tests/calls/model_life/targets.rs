@@ -14,7 +14,7 @@ fn kernels() -> Vec<MeasuredGraph> {
 
 /// A server that has both models, of which no operator chose one.
 async fn server() -> TestServer {
-    TestServer::start_with(&["--default-models=none"]).await
+    TestServer::start_with(&[&all_models_flag(), "--default-models=none"]).await
 }
 
 async fn rank(client: &Client, kernel: &MeasuredGraph, target: &str) -> Ranking {
@@ -75,7 +75,7 @@ async fn what_was_measured_names_the_target_too() {
 
 #[tokio::test]
 async fn a_model_that_a_call_or_an_operator_chose_answers_for_every_target() {
-    let chosen = TestServer::start().await;
+    let chosen = TestServer::start_with(&[&all_models_flag()]).await;
     let kernel = &kernels()[0];
     let ranking = rank(&chosen.client().await, kernel, "AMD EPYC, IREE 3.13.0").await;
     assert_eq!(name(&ranking.model), TILE_MODEL);

@@ -6,7 +6,7 @@ use crate::command_line::running::{CommandLine, rows};
 
 /// Returns the manifest that a model was loaded from.
 fn manifest(model: &Value) -> Value {
-    let versions = models().join(model["name"].as_str().unwrap());
+    let versions = all_models().join(model["name"].as_str().unwrap());
     let folder = versions.join(model["version"].to_string());
     let text = fs::read_to_string(folder.join("manifest.json")).unwrap();
     serde_json::from_str(&text).unwrap()
@@ -14,7 +14,7 @@ fn manifest(model: &Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_default_models_are_listed() {
-    let server = TestServer::start().await;
+    let server = TestServer::start_with(&[&all_models_flag()]).await;
     let report = CommandLine::new(&server).json(&["models"]);
     let defaults = report["models"]
         .as_array()

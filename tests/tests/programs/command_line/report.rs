@@ -125,7 +125,7 @@ async fn an_effect_of_a_bound_is_the_difference_that_it_makes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kernels_of_three_fusions_add_up_to_their_scores() {
-    let server = TestServer::start().await;
+    let server = TestServer::start_with(&[&all_models_flag()]).await;
     let (command_line, program) = (CommandLine::new(&server), fixture("fused/rotary.pb"));
     let graph = reported(&command_line, program.to_str().unwrap(), &[]);
     let report = &graph["explanation"];
@@ -218,7 +218,7 @@ async fn the_page_has_the_tables_of_the_text_and_a_plot_and_nothing_from_elsewhe
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_model_of_the_target_is_explained() {
-    let server = TestServer::start_with(&["--default-models=none"]).await;
+    let server = TestServer::start_with(&[&all_models_flag(), "--default-models=none"]).await;
     let command_line = CommandLine::new(&server);
     let kernels = fixture("measured/tile_kernels.pb");
     for (target, model) in [

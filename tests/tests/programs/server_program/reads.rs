@@ -19,7 +19,7 @@ async fn reads(server: &ServerProcess, calls: usize) -> Vec<String> {
 
 #[tokio::test]
 async fn a_batch_is_read_once_for_scores_and_kernels() {
-    let artifacts = Artifacts::copy();
+    let artifacts = Artifacts::all();
     let server = start(&artifacts);
     let client = server.client().await;
     let handle = GraphHandle::hlo_module(program_module("sharpen_train"), Task::Fusion, Vec::new());

@@ -69,7 +69,7 @@ async fn deadlines_and_reloads_do_not_heed_the_wall_clock() {
         fs::rename(folder.path().join("new"), &offset).unwrap();
     };
     jump(0);
-    let artifacts = Artifacts::copy();
+    let artifacts = Artifacts::all();
     let mut program = server_program();
     program.env("LD_PRELOAD", shim).env("CLOCK_OFFSET", &offset);
     program.args([&artifacts.flag(), "--poll-seconds=0.3"]);

@@ -30,7 +30,7 @@ fn is_shortage(line: &serde_json::Value) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn open_connections_go_on_without_descriptors_and_others_once_there_are_some() {
-    let artifacts = Artifacts::copy();
+    let artifacts = Artifacts::all();
     let server = start(&[
         &artifacts.flag(),
         "--admin-listen=127.0.0.1:0",

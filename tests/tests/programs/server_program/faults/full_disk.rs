@@ -77,7 +77,7 @@ async fn pin_around(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_over_the_allowed_size_of_a_file_is_refused_whole() {
-    let artifacts = Artifacts::copy();
+    let artifacts = Artifacts::all();
     let server = start(&[&artifacts.flag(), "--admin-listen=127.0.0.1:0"]);
     // By default the system ends a process that exceeds the file size limit.
     let full = || _ = limit(server.id(), Resource::Fsize, Some(0));
@@ -114,7 +114,9 @@ fn on_small_disk(mounted: &Path) -> Option<ServerProcess> {
             .get_envs()
             .filter_map(|(name, value)| Some((name, value?))),
     );
-    unshare.env("MOUNTED", mounted).env("REGISTRY", models());
+    unshare
+        .env("MOUNTED", mounted)
+        .env("REGISTRY", all_models());
     unshare
         .arg("--models")
         .arg(mounted)

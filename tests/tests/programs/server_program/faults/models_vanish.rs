@@ -8,7 +8,7 @@ const QUESTION: Question = Question::new(8, 20);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn models_serve_while_their_folder_is_away_and_new_ones_once_it_is_back() {
-    let artifacts = Artifacts::copy();
+    let artifacts = Artifacts::all();
     let server = start(&[
         &artifacts.flag(),
         "--admin-listen=127.0.0.1:0",
