@@ -9,7 +9,7 @@ const CALLS: usize = 9;
 
 /// Compares one call with all schedules of a pipeline with one call for each.
 pub(crate) async fn at_once_and_one_by_one() {
-    let models = Artifacts::copy();
+    let models = Artifacts::all();
     if !models.folder().join(MODEL).exists() {
         return println!("skipped: schedules need the model {MODEL} in models/registry");
     }

@@ -9,7 +9,7 @@ const TILES: i64 = 1_842;
 pub(crate) async fn rank_kernel() {
     let graph = GraphHandle::features(&kernel_of(NODES));
     let configurations = grid_configurations(TILES);
-    let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;
+    let server = TestServer::start_with(&["--embedding-cache-bytes=0", &all_models_flag()]).await;
     let client = server.client().await;
     let request = RankRequest::new(&graph, &configurations)
         .model(Some(MODEL.parse().expect("a name")))
