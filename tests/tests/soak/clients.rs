@@ -83,9 +83,13 @@ pub(crate) fn run(endpoint: &str, seed: u64) {
     Runtime::new().expect("a runtime").block_on(async {
         let client = connect(endpoint).await;
         let mut random = Rng::with_seed(seed);
-        while call(&client, &mut random).await.is_ok() {
+        let ended = loop {
+            if let Err(error) = call(&client, &mut random).await {
+                break error;
+            }
             tokio::time::sleep(Duration::from_secs_f64(random.f64() * PAUSE)).await;
-        }
+        };
+        eprintln!("client {seed}: {ended}");
     });
 }
 

@@ -52,7 +52,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn soak(plan: &Plan) {
     println!("soak: {plan:?}");
-    let artifacts = Artifacts::copy();
+    let artifacts = Artifacts::all();
     let server = server::start(&artifacts);
     let client = connect(server.endpoint()).await;
     let start = Instant::now();
