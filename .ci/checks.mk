@@ -45,7 +45,7 @@ PYTHON_CODE := $(wildcard $(TRAINING)/pyproject.toml client/python/pyproject.tom
 PYTHON_FOLDERS := $(patsubst %/pyproject.toml,%,$(PYTHON_CODE))
 
 .PHONY: fetch setup-prometheus setup-proxies programs test-rust test-doc test-python test-iree test-tuners test-wheel test-image test-train \
-	lint-rust lint-deny lint-proto lint-python fuzz-replay cargo-fuzz mutants
+	lint-rust lint-deny lint-proto lint-python cargo-fuzz mutants
 
 # Some tests use the programs of the last two recipes, and are skipped with a message if they cannot be fetched.
 fetch: setup $(PYTHON_READY) $(IREE_READY) $(TUNERS_READY) $(WHEEL_READY)
@@ -121,12 +121,6 @@ lint-python: $(PYTHON_READY)
 # Without a sanitizer, which the safe code of this project does not need, stable Rust can build the targets.
 FUZZ_OPTIONS := --fuzz-dir fuzz --features libfuzzer --sanitizer none --dev --target-dir target/fuzz
 FUZZ_TARGETS := $(notdir $(wildcard fuzz/corpus/*))
-
-fuzz-replay: FUZZ_SECONDS = 60
-# With a thread for each target, so that all of them share the minute.
-fuzz-replay:
-	HLORANK_FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --workspace --test fuzzing $(LOCKED) \
-		-- --nocapture --test-threads=16 $(ARGS)
 
 # To run a find again or make it smaller: fuzz/README.md.
 cargo-fuzz: $(CARGO_FUZZ)
