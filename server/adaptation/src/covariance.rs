@@ -470,8 +470,7 @@ mod tests {
 
     #[test]
     fn tensors_that_divide_alike_are_one_partition() {
-        let orders = [[5, 1, 9], [5, 2, 9], [6, 1, 8], [5, 1, 9]];
-        let partitions = Partitions::new(&orders.each_ref().map(<[u32; 3]>::as_slice));
+        let partitions = Partitions::new(&ORDERS.each_ref().map(<[u32; 3]>::as_slice));
         assert_eq!(
             (partitions.of_tensor, partitions.all.len()),
             (vec![0, 1, 0], 2)
@@ -487,8 +486,60 @@ mod tests {
     }
 
     /// The first and the third tensor divide the configurations in the same way.
+    const ORDERS: [[u32; 3]; 4] = [[5, 1, 9], [5, 2, 9], [6, 1, 8], [5, 1, 9]];
+
+    fn assert_close(found: &[f64], expected: &[f64]) {
+        assert_eq!(found.len(), expected.len());
+        for (one, other) in found.iter().zip(expected) {
+            assert!((one - other).abs() < 1e-9, "{found:?}, {expected:?}");
+        }
+    }
+
+    #[test]
+    fn columns_have_the_solution_and_the_predictions_of_pairs() {
+        let (scores, offset, alike) = ([-1.0, 0.5, 2.0, 4.0], 0.7, 1);
+        let partitions = Partitions::new(&ORDERS.each_ref().map(<[u32; 3]>::as_slice));
+        let columns = Columns::new(scores.to_vec(), &partitions);
+        let gram = Gram {
+            size: scores.len(),
+            dense: vec![
+                scores
+                    .iter()
+                    .flat_map(|one| scores.map(|other| one * other))
+                    .collect(),
+            ],
+            partitions: &partitions.all,
+        };
+        let variances = Variances {
+            groups: &[0.5, 2.0, 3.0],
+            offset,
+            noises: &[0.1, 0.2, 0.3, 0.4],
+        };
+        let residuals = [1.0, -2.0, 0.5, 3.0];
+        let of_columns = columns.solve(&variances, &residuals);
+        let of_pairs = gram.solve(&variances, &residuals);
+        assert_close(&of_columns.weights, &of_pairs.weights);
+        assert_close(&of_columns.precisions, &of_pairs.precisions);
+        assert_close(&of_columns.products, &of_pairs.products);
+        assert_close(&of_columns.traces, &of_pairs.traces);
+        assert_close(&[of_columns.log_determinant], &[of_pairs.log_determinant]);
+
+        let covariance = gram.covariance(variances.groups);
+        let row = covariance[alike * scores.len()..][..scores.len()].iter();
+        let tensors = partitions
+            .of_tensor
+            .iter()
+            .map(|&partition| (partition, Some(alike)));
+        let [posterior, of_pairs] = [of_columns, of_pairs].map(Solution::posterior);
+        let one = posterior.relate(columns.relations(scores[alike], tensors));
+        let expected = of_pairs.relate(row.map(|covariance| covariance + offset).collect());
+        assert_close(
+            &[one.mean, posterior.lowered(&one, &one)],
+            &[expected.mean, of_pairs.lowered(&expected, &expected)],
+        );
+    }
+
     fn kernel() -> Kernel {
-        let orders = [[5, 1, 9], [5, 2, 9], [6, 1, 8], [5, 1, 9]];
         let point = |(score, orders): (f64, [u32; 3])| Point {
             score,
             orders: orders.into(),
@@ -497,7 +548,7 @@ mod tests {
         Kernel::of_points(
             &[0.0, 1.0, 2.0, 4.0]
                 .into_iter()
-                .zip(orders)
+                .zip(ORDERS)
                 .map(point)
                 .collect::<Vec<_>>(),
             1.0,
