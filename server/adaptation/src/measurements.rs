@@ -309,6 +309,21 @@ mod tests {
     }
 
     #[test]
+    fn scores_differ_if_any_is_another() {
+        let scored = |scores: [f64; 3]| {
+            let each = |(bound, score): (f64, f64)| {
+                let mut measured = measured(bound, 1.0, 1);
+                measured.point.score = score;
+                measured
+            };
+            let bounds = [1.0, 2.0, 3.0].into_iter();
+            Measurements::new(bounds.zip(scores).map(each).collect())
+        };
+        assert!(!scored([0.5, 0.5, 0.5]).scores_differ());
+        assert!(scored([0.5, 0.5, 0.6]).scores_differ());
+    }
+
+    #[test]
     fn a_failure_counts_if_there_is_no_time() {
         let all = Measurements::new(vec![
             measured(1.0, None, 1),

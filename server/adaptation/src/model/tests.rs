@@ -248,6 +248,20 @@ fn one_outlier_of_ten_times_moves_the_order_of_the_others_little() {
 }
 
 #[test]
+fn a_deviation_is_widened_by_as_much_as_was_left_over() {
+    let measurements = Measurements::new((0..9).map(measured).collect());
+    let mut adapted = AdaptedModel::new(PRIOR, measurements).unwrap();
+    let point = layout(20);
+    let scaled = adapted.kernel.scaled(&point);
+    let mut deviation = |widening| {
+        adapted.hypotheses[0].fit.widening = widening;
+        let predicted = adapted.hypotheses[0].predict(&adapted.kernel, &point, &scaled);
+        predicted.variance.sqrt()
+    };
+    assert!((deviation(3.0) - 3.0 * deviation(1.0)).abs() < 1e-12);
+}
+
+#[test]
 fn measurements_that_say_nothing_change_nothing() {
     let equal = |number| Measurement {
         seconds: Some(1.0),

@@ -21,7 +21,7 @@ pub(super) struct LeftOutList {
     pub(super) squares: f64,
     pub(super) weights: f64,
     /// What is predicted of the first pick, and its ln(slowdown).
-    pick: (f64, f64),
+    pub(super) pick: (f64, f64),
 }
 
 /// How far first picks of lists that were left out were above the fastest, by what is predicted of them.

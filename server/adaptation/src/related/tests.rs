@@ -392,3 +392,19 @@ fn equal_lists_teach_the_same_and_random_times_nothing() {
     let bases = learned(Vec::new()).1;
     assert_eq!(refusals(&bases), [Some(Refusal::TooFew)]);
 }
+
+#[test]
+fn the_spread_is_that_of_all_lists_that_were_left_out() {
+    let list = |(squares, weights)| LeftOutList {
+        list: 0,
+        configs: 16,
+        tau: 0.5,
+        score_tau: 0.5,
+        squares,
+        weights,
+        pick: (0.0, 0.0),
+    };
+    let lists = [(0.5, 1.0), (0.3, 4.0)].map(list);
+    assert!((spread(lists.iter()) - 0.4).abs() < 1e-12);
+    assert_eq!(spread([].iter()), SPREAD_OF_ONE);
+}
