@@ -1,5 +1,6 @@
 //! The benefit of evaluating every distinct row once: the engine compared with the naive evaluation of the same model,
-//! its growth, the steps of a genetic search, tiles, fusions, schedules, every model of the registry, its stages, and reading modules. Ratios are of one run.
+//! its growth, the steps of a genetic search, tiles, fusions, schedules, every model of the registry, its stages, and
+//! reading modules. Ratios are of one run.
 
 mod architectures;
 mod floor;
