@@ -94,7 +94,7 @@ def test_every_refusal_of_the_table_is_an_error_with_reason_field_and_words(flag
     store = () if "--measurements=off" in flags else (f"--measurements={tmp_path / 'store'}",)
     models = tmp_path / "models"
     models.mkdir()
-    for folder in ("models", "registry"):
+    for folder in ("all-models", "registry"):
         for model in (DATA / folder).iterdir():
             (models / model.name).symlink_to(model)
     wrong = []
