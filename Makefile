@@ -39,8 +39,7 @@ setup: ## fetch ONNX Runtime, checking its digest, if it is missing
 build: ## build the server and the command line, optimized (PROFILE=dist optimizes more, and takes longer)
 	cargo build --profile $(PROFILE) --workspace --bins $(LOCKED)
 
-# The profile of the tests, so that they share its dependencies, with nothing of ours optimized: the server then builds in a third of
-# the time, and a demo ranks a few hundred configurations.
+# The profile of the tests, but nothing of ours is optimized, which nearly halves the build; a demo ranks a few hundred configurations.
 demo: PROFILE = dev
 demo: export CARGO_PROFILE_DEV_OPT_LEVEL := 0
 demo: setup build ## start a server, rank measured configurations, stop the server

@@ -241,7 +241,7 @@ fn pieces_larger_than_a_segment_have_the_scores_of_the_naive_evaluation() {
 #[test]
 fn larger_segments_have_the_scores_of_the_naive_evaluation() {
     const NODES: usize = 1024;
-    let models = Artifacts::all();
+    let models = Artifacts::copy();
     let version = models.versions(TILE_MODEL).remove(0);
     models.edit_manifest(&version, |manifest| {
         manifest["max_segment_nodes"] = NODES.into();

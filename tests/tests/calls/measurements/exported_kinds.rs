@@ -138,8 +138,8 @@ impl Measurable {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_kind_of_measurement_is_exported_and_imported_bit_for_bit() {
     let folders = [folder(), folder()];
-    let (one, one_client) = start(folders[0].path(), &[]).await;
-    let (other, other_client) = start(folders[1].path(), &[]).await;
+    let (one, one_client) = start(folders[0].path(), &[&all_models_flag()]).await;
+    let (other, other_client) = start(folders[1].path(), &[&all_models_flag()]).await;
     let measurables = Measurable::every_kind(&one_client).await;
     for measurable in &measurables {
         measurable.report(&one_client, TARGET, "ann", 0).await;
@@ -178,8 +178,8 @@ async fn every_kind_of_measurement_is_exported_and_imported_bit_for_bit() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_exported_or_imported_is_named_and_the_rest_goes_on() {
     let folders = [folder(), folder()];
-    let (one, one_client) = start(folders[0].path(), &[]).await;
-    let (other, other_client) = start(folders[1].path(), &[]).await;
+    let (one, one_client) = start(folders[0].path(), &[&all_models_flag()]).await;
+    let (other, other_client) = start(folders[1].path(), &[&all_models_flag()]).await;
     let measurables = Measurable::every_kind(&one_client).await;
     for measurable in &measurables {
         measurable.report(&one_client, TARGET, "ann", 0).await;

@@ -172,7 +172,7 @@ async fn scores_come_back_while_the_stream_is_open() {
 
 #[tokio::test]
 async fn a_start_is_answered_with_the_graph_and_the_model() {
-    let server = TestServer::start().await;
+    let server = TestServer::start_with(&[&all_models_flag()]).await;
     let models = server.client().await.list_models().await.unwrap();
     for model in models
         .iter()

@@ -41,7 +41,7 @@ async fn the_default_models_are_listed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_is_listed_as_its_manifest_describes_it() {
-    let server = TestServer::start().await;
+    let server = TestServer::start_with(&[&all_models_flag()]).await;
     for model in CommandLine::new(&server).json(&["models"])["models"]
         .as_array()
         .unwrap()
@@ -73,7 +73,7 @@ async fn a_model_is_listed_as_its_manifest_describes_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_table_of_models_agrees_with_the_json_document() {
-    let server = TestServer::start_with(&[&Artifacts::copy().flag()]).await;
+    let server = TestServer::start_with(&[&Artifacts::all().flag()]).await;
     let command_line = CommandLine::new(&server);
     let (table, report) = (
         rows(&command_line.text(&["models"]), "name"),
