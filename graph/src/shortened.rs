@@ -25,7 +25,8 @@ pub fn is_printable(letter: char) -> bool {
 /// Escapes every letter that is not [printable](is_printable) as JSON does: `\u001b`. JSON stays JSON, because only its strings can have
 /// such a letter. A name from outside then forges neither a line nor a colour.
 pub fn escaped(text: &str) -> Cow<'_, str> {
-    if text.chars().all(is_printable) {
+    // Nearly every line of a log is ASCII, of which a byte takes a tenth of the time of a letter.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) || text.chars().all(is_printable) {
         return text.into();
     }
     let mut escaped = String::with_capacity(text.len());
