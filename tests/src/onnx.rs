@@ -175,6 +175,7 @@ pub fn fail_above(model: &mut Vec<u8>, limit: f32) {
     ];
     check_above(
         model,
+        ENCODER,
         limit,
         nodes,
         vec![floats("check.table", &[1], &[0.0])],
@@ -198,7 +199,13 @@ pub fn stall_above(model: &mut Vec<u8>, limit: f32) {
         integers("check.many", &[SLOW_BOXES]),
         integers("check.one", &[1]),
     ];
-    check_above(model, limit, nodes, [constants, slow_constants()].concat());
+    check_above(
+        model,
+        ENCODER,
+        limit,
+        nodes,
+        [constants, slow_constants()].concat(),
+    );
 }
 
 /// Makes ONNX Runtime take minutes in one operator to make a session of a serialized encoder, because it evaluates what
@@ -210,6 +217,7 @@ pub fn stall_session(model: &mut Vec<u8>) {
     let constants = vec![integers("check.many", &[SLOW_BOXES])];
     check_above(
         model,
+        ENCODER,
         0.0,
         slow_zero("check.many"),
         [constants, slow_constants()].concat(),
@@ -255,19 +263,36 @@ fn slow_constants() -> Vec<TensorProto> {
     ]
 }
 
-/// Adds operators to a serialized encoder. They may use `check.is_above`, whether a number of its input `config` is above
-/// a limit, and have the output `check.zero`, which is added to the embeddings.
+/// The input of a model that is compared with a limit, and its output.
+#[derive(Clone, Copy)]
+struct Part {
+    input: &'static str,
+    output: &'static str,
+}
+
+const ENCODER: Part = Part {
+    input: "config",
+    output: "embedding",
+};
+const HEAD: Part = Part {
+    input: "sum",
+    output: "score",
+};
+
+/// Adds operators to a serialized encoder or head. They may use `check.is_above`, whether a number of its input is above
+/// a limit, and have the output `check.zero`, which is added to its output.
 fn check_above(
     model: &mut Vec<u8>,
+    part: Part,
     limit: f32,
     nodes: Vec<NodeProto>,
     constants: Vec<TensorProto>,
 ) {
-    rename_output(model);
+    let unchecked = rename_output(model, part.output);
     let mut node_list = vec![
         node(
             "ReduceMax",
-            &["config"],
+            &[part.input],
             "check.highest",
             vec![integer("keepdims", 0)],
         ),
@@ -281,8 +306,8 @@ fn check_above(
     node_list.extend(nodes);
     node_list.push(node(
         "Add",
-        &["unchecked", "check.zero"],
-        "embedding",
+        &[&unchecked, "check.zero"],
+        part.output,
         vec![],
     ));
     let initializer = [vec![floats("check.limit", &[], &[limit])], constants].concat();
@@ -296,12 +321,42 @@ fn check_above(
     );
 }
 
+/// Adds a number to the embeddings of a serialized encoder if a number of its input `config` is above a limit.
+///
+/// # Panics
+/// If no operator has the output `embedding`.
+pub fn add_above(model: &mut Vec<u8>, limit: f32, number: f32) {
+    let nodes = vec![node(
+        "Where",
+        &["check.is_above", "check.number", "check.null"],
+        "check.zero",
+        vec![],
+    )];
+    let constants = vec![
+        floats("check.number", &[], &[number]),
+        floats("check.null", &[], &[0.0]),
+    ];
+    check_above(model, ENCODER, limit, nodes, constants);
+}
+
 /// Makes a serialized encoder run a loop of this number of steps if a number of its input `config` is above a limit.
 /// Embeddings are unchanged.
 ///
 /// # Panics
 /// If no operator has the output `embedding`.
 pub fn loop_above(model: &mut Vec<u8>, limit: f32, steps: i64) {
+    add_loop(model, ENCODER, limit, steps);
+}
+
+/// Makes a serialized head run such a loop if a number of its input `sum` is above a limit. Scores are unchanged.
+///
+/// # Panics
+/// If no operator has the output `score`.
+pub fn loop_of_head_above(model: &mut Vec<u8>, limit: f32, steps: i64) {
+    add_loop(model, HEAD, limit, steps);
+}
+
+fn add_loop(model: &mut Vec<u8>, part: Part, limit: f32, steps: i64) {
     let nodes = vec![
         node(
             "Where",
@@ -322,7 +377,7 @@ pub fn loop_above(model: &mut Vec<u8>, limit: f32, steps: i64) {
         scalar("check.steps", steps),
         scalar("check.none", 0),
     ];
-    check_above(model, limit, nodes, constants);
+    check_above(model, part, limit, nodes, constants);
 }
 
 /// Returns the body of a loop that carries a number and halves it.
@@ -347,15 +402,18 @@ fn loop_body() -> GraphProto {
     }
 }
 
-/// Renames the output of the operator that computes the embeddings to `unchecked`.
-fn rename_output(model: &mut [u8]) {
-    const OUTPUT: &[u8] = b"\x12\x09embedding";
+/// Renames the output of the operator that computes an output of the model, and returns the new name.
+fn rename_output(model: &mut [u8], output: &str) -> String {
+    let length = u8::try_from(output.len()).expect("a short name");
+    let field = [&[0x12, length], output.as_bytes()].concat();
     let given = model
-        .windows(OUTPUT.len())
-        .position(|window| window == OUTPUT)
+        .windows(field.len())
+        .position(|window| window == field)
         .expect("such an output");
     // The name has the same length, so nothing else changes.
-    model[given + 2..][.."embedding".len()].copy_from_slice(b"unchecked");
+    let unchecked = output.to_ascii_uppercase();
+    model[given + 2..][..output.len()].copy_from_slice(unchecked.as_bytes());
+    unchecked
 }
 
 fn graph(name: &str, graph: GraphProto) -> AttributeProto {

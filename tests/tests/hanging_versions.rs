@@ -1,7 +1,7 @@
 //! Versions that hang while they are loaded, or on some inputs after that, delay no other model for long. These tests are a
 //! program of their own, because a run that cannot be stopped uses a processor until its process ends.
 
-use hlorank_tests::onnx::{loop_above, stall_above, stall_session};
+use hlorank_tests::onnx::{add_above, loop_above, loop_of_head_above, stall_above, stall_session};
 use hlorank_tests::prelude::*;
 
 /// Another model.
@@ -93,6 +93,31 @@ async fn a_run_ends_at_its_maximum_duration_whatever_its_calls_allow() {
         subject.ask(MODEL, 12).await.model.to_string(),
         format!("{MODEL}@{hangs}")
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_that_hangs_holds_no_thread_that_receives_calls() {
+    let subject = Subject::start_with(Artifacts::tiles(), &["--workers=1", MAX_RUN]).await;
+    let hangs = subject.first + 1;
+    subject.artifacts.publish(MODEL, hangs, |folder| {
+        let artifacts = &subject.artifacts;
+        artifacts.edit_file(folder, "encoder.onnx", |encoder| {
+            add_above(encoder, LIMIT, 1e20);
+        });
+        artifacts.edit_file(folder, "head.onnx", |head| {
+            loop_of_head_above(head, LIMIT, STEPS);
+        });
+    });
+    subject
+        .server
+        .until(MODEL, hangs, ModelState::Serving)
+        .await;
+    // From the second call on, all rows are cached, and a call as small as this does not leave the thread that received it.
+    for _ in 0..2 {
+        let failed = ask_what_hangs(&subject, PATIENCE).await.unwrap_err();
+        assert_reason(&failed, "MODEL_FAILED");
+        says!(failed.to_string(), "--max-run-seconds");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -165,9 +165,11 @@ pub(super) fn is_receiver() -> bool {
 
 /// Waits until another thread than the one that received the call polls the call.
 pub(super) async fn leave_receiver() {
-    // Nothing has to be woken: who polled as the receiver passes the future on.
-    poll_fn(|_| {
+    poll_fn(|context| {
         if is_receiver() {
+            // Who polled as the receiver passes the whole future on. If this one is among several that are polled by their own
+            // wakers, it has to say that it goes on.
+            context.waker().wake_by_ref();
             Poll::Pending
         } else {
             Poll::Ready(())

@@ -6,6 +6,7 @@ use super::{
     Artifact, Manifest, ModelKind, Rejection,
     growth::MemoryGrowth,
     manifest::{HEAD, MODEL},
+    onnx,
     segment::{SegmentModel, Sessions},
     sessions::{PerWorker, RunReports},
     whole_graph::WholeGraphModel,
@@ -53,7 +54,9 @@ impl Model {
         };
         let loaded = match artifact.manifest.kind.clone() {
             ModelKind::Segment(settings) => {
-                let heads = PerWorker::new(workers + 1, reports.clone(), || session(HEAD))?;
+                // Nothing replaces the thread of a receiver whose run hangs.
+                let receivers = usize::from(onnx::is_bounded(artifact.onnx(HEAD)?));
+                let heads = PerWorker::new(workers + receivers, reports.clone(), || session(HEAD))?;
                 let sessions =
                     PerWorker::new(workers, reports, || Sessions::new(session, &settings))?;
                 let model = SegmentModel::new(facts, settings, sessions, heads);

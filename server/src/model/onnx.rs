@@ -40,6 +40,47 @@ pub(super) enum Element {
 /// `TensorProto.DataLocation.EXTERNAL`.
 const EXTERNAL: i32 = 1;
 
+/// Operators whose work follows from the sizes of their inputs. A loop repeats as often as a value says, and some others, such as
+/// `NonMaxSuppression` or `Range`, compute as much as a value says.
+const BOUNDED_OPERATORS: [&str; 36] = [
+    "Abs",
+    "Add",
+    "Cast",
+    "Clip",
+    "Concat",
+    "Constant",
+    "Div",
+    "Erf",
+    "Exp",
+    "Flatten",
+    "Gather",
+    "Gemm",
+    "Identity",
+    "LayerNormalization",
+    "LeakyRelu",
+    "Log",
+    "MatMul",
+    "Max",
+    "Min",
+    "Mul",
+    "Neg",
+    "Pow",
+    "ReduceMean",
+    "ReduceSum",
+    "Relu",
+    "Reshape",
+    "Sigmoid",
+    "Sign",
+    "Slice",
+    "Softplus",
+    "Sqrt",
+    "Squeeze",
+    "Sub",
+    "Tanh",
+    "Transpose",
+    "Unsqueeze",
+];
+
 /// The bits of the exponents of numbers of 16 bits.
 const FLOAT16_EXPONENT: u16 = 0x7c00;
 const BFLOAT16_EXPONENT: u16 = 0x7f80;
@@ -104,6 +145,15 @@ pub(super) fn check(
             check_outlets(file, "outputs", &outputs, slice::from_ref(output))
         }
     }
+}
+
+/// Returns whether a serialized model, which was checked, has operators alone whose work follows from the sizes of its inputs. No run
+/// of it hangs.
+pub(super) fn is_bounded(model: &Bytes) -> bool {
+    let model = ModelProto::decode(model.clone()).unwrap_or_default();
+    let mut nodes = model.graph.iter().flat_map(|graph| &graph.node);
+    model.functions.is_empty()
+        && nodes.all(|node| BOUNDED_OPERATORS.contains(&node.op_type.as_str()))
 }
 
 /// Walks through the graphs of a model.

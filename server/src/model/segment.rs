@@ -50,7 +50,7 @@ pub struct SegmentModel {
     /// Its settings.
     pub settings: SegmentSettings,
     sessions: PerWorker<Sessions>,
-    /// The head has one session more, for calls that stay on the thread that received them.
+    /// A head of which no run hangs has one session more, for calls that stay on the thread that received them.
     heads: PerWorker<Session>,
     shapes: KnownShapes,
 }
@@ -78,6 +78,11 @@ impl SegmentModel {
             heads,
             shapes: KnownShapes::default(),
         }
+    }
+
+    /// Whether [`Self::score`] has a session for a worker. The receiver of a call has one if no run of the head hangs.
+    pub fn has_head(&self, worker: Worker) -> bool {
+        worker.0 < self.heads.len()
     }
 
     /// Returns an interrupt for runs of [`Self::encode`] and [`Self::score`].

@@ -85,6 +85,11 @@ impl<S> PerWorker<S> {
         })
     }
 
+    /// Number of workers that have sessions.
+    pub(super) fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
     /// Returns an interrupt for runs of a file that take at most `bytes` bytes. Large ones return their memory to the system.
     pub(super) fn interrupt(
         &self,

@@ -7,6 +7,7 @@ use std::{
     thread,
 };
 
+use futures::{StreamExt as _, stream};
 use hlorank_graph::pace;
 use tokio::sync::oneshot;
 
@@ -258,6 +259,23 @@ async fn a_very_small_call_stays_on_its_thread_until_it_needs_a_worker() {
         .run_short(Class::Interactive, || thread::current().id())
         .await;
     assert_ne!(id.unwrap().value, received);
+}
+
+#[tokio::test]
+async fn several_pieces_of_a_very_small_call_get_a_worker() {
+    let pool = Arc::new(pool());
+    let own = Arc::clone(&pool);
+    let call = async move {
+        let pieces = (0..3).map(|piece| {
+            let own = Arc::clone(&own);
+            async move {
+                own.need_worker().await;
+                piece
+            }
+        });
+        stream::iter(pieces).buffered(2).collect::<Vec<_>>().await
+    };
+    assert_eq!(pool.drive_here(call).await.unwrap().value, [0, 1, 2]);
 }
 
 #[tokio::test]

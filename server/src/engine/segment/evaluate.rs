@@ -157,7 +157,8 @@ impl Sums {
     async fn score_all(self, resources: &Resources, class: Class) -> Result<Vec<f32>, EngineError> {
         let count = self.plan.distinct_configs();
         let interrupt = self.model.interrupt()?;
-        if let Some(receiver) = resources.pool.receiver() {
+        let receiver = resources.pool.receiver();
+        if let Some(receiver) = receiver.filter(|receiver| self.model.has_head(*receiver)) {
             return Ok(self.score(receiver, 0..count, &interrupt)?);
         }
         // A chunk reads about as many embeddings as fit the processor's cache, however many rows a

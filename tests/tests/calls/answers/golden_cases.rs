@@ -3,6 +3,11 @@
 use std::io::{Write as _, stderr};
 
 use hlorank_client::ModelReference;
+use hlorank_server::{
+    compute::Worker,
+    model::{Model, SegmentModel},
+    runtime::Runtime,
+};
 use hlorank_tests::prelude::*;
 
 #[tokio::test]
@@ -33,6 +38,20 @@ async fn golden_cases_are_reproduced() {
         for (number, case) in cases.iter().enumerate() {
             check(&server, &model.parse().unwrap(), number, case).await;
         }
+    }
+}
+
+#[test]
+fn small_calls_of_every_model_that_ships_stay_on_the_thread_that_received_them() {
+    let runtime = Runtime::load(&onnxruntime()).unwrap();
+    for version in Artifacts::all().with_papers().all_versions() {
+        let model = Model::load(&version, &runtime, 1).unwrap();
+        let has_head = |model: &Arc<SegmentModel>| model.has_head(Worker(1));
+        assert!(
+            model.segment().is_none_or(has_head),
+            "{}",
+            version.display()
+        );
     }
 }
 
