@@ -136,7 +136,7 @@ async fn a_system_without_authorities_reaches_databases_without_tls_only() {
         nobody,
     );
     let ended = demanding
-        .arg("--listen=127.0.0.1:0")
+        .args(["--listen=127.0.0.1:0", "--metrics-listen=off"])
         .current_dir(hlorank_tests::repository("."))
         .output();
     let ended = ended.unwrap();
