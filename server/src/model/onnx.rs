@@ -150,10 +150,11 @@ pub(super) fn check(
 /// Returns whether the work of every operator of a checked model follows from the sizes of its inputs, so that no run hangs. Golden
 /// cases have shown how long that takes.
 pub(super) fn is_bounded(model: &Bytes) -> bool {
-    let model = ModelProto::decode(model.clone()).unwrap_or_default();
-    let mut nodes = model.graph.iter().flat_map(|graph| &graph.node);
-    model.functions.is_empty()
-        && nodes.all(|node| BOUNDED_OPERATORS.contains(&node.op_type.as_str()))
+    ModelProto::decode(model.clone()).is_ok_and(|model| {
+        let mut nodes = model.graph.iter().flat_map(|graph| &graph.node);
+        model.functions.is_empty()
+            && nodes.all(|node| BOUNDED_OPERATORS.contains(&node.op_type.as_str()))
+    })
 }
 
 /// Walks through the graphs of a model.
