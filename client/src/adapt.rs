@@ -121,21 +121,11 @@ impl From<v1::Adapt> for Adapt {
 
 #[cfg(test)]
 mod tests {
-    use hlorank_graph::{Limits, TileBatch, TileConfiguration};
-
     use super::*;
+    use crate::tests::tiles;
 
     #[test]
     fn measurements_become_one_value_each() {
-        let mut tiles = TileBatch::default();
-        for bound in [4, 8] {
-            let tile = TileConfiguration {
-                kernel_bounds: &[],
-                output_bounds: &[bound],
-                input_bounds: &[],
-            };
-            tiles.push(tile, &Limits::default()).unwrap();
-        }
         let measured = [
             MeasuredOutcome::Time {
                 seconds: 0.5,
@@ -144,7 +134,7 @@ mod tests {
             MeasuredOutcome::Failed(MeasurementFailure::Crash),
         ];
         let message = Adapt::new("cpu")
-            .measured(&Configurations::Tile(tiles), &measured)
+            .measured(&tiles(&[4, 8]), &measured)
             .message();
         assert_eq!(
             (message.target.as_str(), message.batch.is_some()),
@@ -158,7 +148,7 @@ mod tests {
 
     #[test]
     fn no_measurements_have_no_batch() {
-        let empty = Configurations::Tile(TileBatch::default());
-        assert_eq!(Adapt::new("cpu").measured(&empty, &[]), Adapt::new("cpu"));
+        let empty = Adapt::new("cpu").measured(&tiles(&[]), &[]);
+        assert_eq!(empty, Adapt::new("cpu"));
     }
 }

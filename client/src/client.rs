@@ -458,28 +458,3 @@ impl Client {
         Ok(message)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use hlorank_graph::{Configurations, Task, TileBatch};
-    use hlorank_proto::v1::graph::Source;
-
-    use super::*;
-
-    #[test]
-    fn a_call_carries_the_graph_or_its_hash() {
-        let handle = GraphHandle::hlo_module(vec![1, 2, 3], Task::Tile, vec![]);
-        let request = RankRequest::new(&handle, &Configurations::Tile(TileBatch::default()));
-        let source = |graph| {
-            let sent = request.message(graph).graph;
-            sent.and_then(|graph| graph.source)
-        };
-        assert_eq!(
-            source(handle.whole()),
-            Some(Source::HloModule(vec![1, 2, 3].into()))
-        );
-        handle.set_hash(Digest([7; 32]));
-        let by_hash = handle.by_hash().unwrap();
-        assert_eq!(source(by_hash), Some(Source::GraphHash(vec![7; 32].into())));
-    }
-}

@@ -214,24 +214,4 @@ mod tests {
         assert_eq!(sent.pad_value, 0);
         assert!(sent.node_feat.iter().all(|&byte| byte == 0));
     }
-
-    #[test]
-    fn a_graph_is_sent_by_hash_once_it_is_known() {
-        let handle = GraphHandle::hlo_module(vec![1, 2, 3], Task::Tile, vec![]);
-        assert_eq!(handle.by_hash(), None);
-        handle.set_hash(Digest([7; 32]));
-        let sent = handle.by_hash().unwrap();
-        assert_eq!(sent.source, Some(Source::GraphHash(vec![7; 32].into())));
-    }
-
-    #[test]
-    fn the_route_key_depends_on_the_bytes() {
-        let route = |module: &[u8]| {
-            let handle = GraphHandle::hlo_module(module.to_vec(), Task::Tile, vec![]);
-            handle.route().to_str().unwrap().to_owned()
-        };
-        assert_eq!(route(&[1, 2]), route(&[1, 2]));
-        assert_ne!(route(&[1, 2]), route(&[1, 3]));
-        assert_eq!(route(&[]).len(), 64);
-    }
 }

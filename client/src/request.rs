@@ -134,15 +134,16 @@ impl<'a> RankRequest<'a> {
 
 #[cfg(test)]
 mod tests {
-    use hlorank_graph::{Task, TileBatch};
+    use hlorank_graph::Task;
 
     use super::*;
+    use crate::tests::tiles;
 
     #[test]
     fn a_message_has_the_settings_of_its_request() {
         let graph = GraphHandle::hlo_module(vec![], Task::Tile, vec![]);
         let model = Some("tile@2".parse().unwrap());
-        let request = RankRequest::new(&graph, &Configurations::Tile(TileBatch::default()));
+        let request = RankRequest::new(&graph, &tiles(&[]));
         let message = request
             .model(model)
             .top(3)

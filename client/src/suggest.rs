@@ -280,10 +280,11 @@ impl<'a> SuggestRequest<'a> {
 
 #[cfg(test)]
 mod tests {
-    use hlorank_graph::{Limits, Task, TileBatch, TileConfiguration};
+    use hlorank_graph::Task;
     use hlorank_proto::v1::ModelSelector;
 
     use super::*;
+    use crate::tests::tiles;
 
     fn answer(suggestions: &[(u32, f32)]) -> SuggestConfigsResponse {
         let suggestion = |&(config, score): &(u32, f32)| v1::Suggestion {
@@ -306,36 +307,27 @@ mod tests {
     #[test]
     fn impossible_suggestions_are_refused() {
         let handle = GraphHandle::hlo_module(vec![1, 2, 3], Task::Tile, vec![]);
-        let mut tiles = TileBatch::default();
-        for bound in [4, 8, 16] {
-            let tile = TileConfiguration {
-                kernel_bounds: &[],
-                output_bounds: &[bound],
-                input_bounds: &[],
-            };
-            tiles.push(tile, &Limits::default()).unwrap();
-        }
-        let request = SuggestRequest::new(&handle, &Configurations::Tile(tiles))
+        let request = SuggestRequest::new(&handle, &tiles(&[4, 8, 16]))
             .count(2)
             .pending(&[1]);
-        let read = |suggestions: &[(u32, f32)]| request.read(answer(suggestions));
-        let valid = read(&[(2, 1.0), (0, 3.0)]).unwrap();
-        assert_eq!(
-            valid
-                .suggestions
-                .iter()
-                .map(|each| each.config)
-                .collect::<Vec<_>>(),
-            [2, 0]
-        );
+        let valid = request.read(answer(&[(2, 1.0), (0, 3.0)])).unwrap();
+        let suggested = valid.suggestions.iter().map(|each| each.config);
+        assert_eq!(suggested.collect::<Vec<_>>(), [2, 0]);
         assert_eq!(valid.suggestions[0].reason, SuggestionReason::Unspecified);
-        let refused = |suggestions: &[(u32, f32)]| read(suggestions).unwrap_err().to_string();
-        assert!(refused(&[(3, 1.0)]).starts_with("it suggests configuration 3"));
-        let pending = refused(&[(1, 1.0)]);
-        assert!(pending.starts_with("it suggests configuration 1"));
-        let twice = refused(&[(0, 1.0), (0, 1.0)]);
-        assert!(twice.starts_with("it suggests configuration 0"));
-        assert!(refused(&[(0, f32::NAN)]).starts_with("the score of configuration 0"));
+        for (suggestions, expected) in [
+            (&[(3, 1.0)][..], "it suggests configuration 3"),
+            // It is pending.
+            (&[(1, 1.0)], "it suggests configuration 1"),
+            (&[(0, 1.0), (0, 1.0)], "it suggests configuration 0"),
+            (&[(0, f32::NAN)], "the score of configuration 0"),
+            (
+                &[(0, 1.0), (2, 1.0), (1, 1.0)],
+                "it has 3 suggestions, but 2 were requested",
+            ),
+        ] {
+            let refused = request.read(answer(suggestions)).unwrap_err().to_string();
+            assert!(refused.starts_with(expected), "{refused}");
+        }
         let combinations = Some(v1::PackedLayoutConfigs {
             config_count: 1,
             ..v1::PackedLayoutConfigs::default()
@@ -348,10 +340,6 @@ mod tests {
             combined.unwrap_err().to_string(),
             "its combinations are no layouts of the graph",
             "the candidates are tiles"
-        );
-        assert_eq!(
-            refused(&[(0, 1.0), (2, 1.0), (1, 1.0)]),
-            "it has 3 suggestions, but 2 were requested"
         );
     }
 }

@@ -36,6 +36,20 @@ fn list<T: serde::de::DeserializeOwned>(value: &Value) -> Vec<T> {
     serde_json::from_value(value.clone()).unwrap()
 }
 
+/// Returns tiles whose outputs have one bound each.
+pub(crate) fn tiles(bounds: &[i64]) -> Configurations {
+    let mut batch = TileBatch::default();
+    for &bound in bounds {
+        let tile = TileConfiguration {
+            kernel_bounds: &[],
+            output_bounds: &[bound],
+            input_bounds: &[],
+        };
+        batch.push(tile, &Limits::default()).unwrap();
+    }
+    Configurations::Tile(batch)
+}
+
 fn assert_route(graph: &GraphHandle, case: &Value) {
     assert_eq!(graph.route().to_str().unwrap(), case["route"], "{case}");
 }

@@ -10,7 +10,11 @@ use hlorank_graph::{
 use hlorank_proto::v1::{ConfigBatch, config_batch::Configs};
 use prost::{Message as _, bytes::Bytes};
 
-use crate::{every_form::forms, fusion::check_kernels, reference};
+use crate::{
+    every_form::{forms, slots},
+    fusion::check_kernels,
+    reference,
+};
 
 /// Limits that are small enough for small inputs to reach them.
 pub(crate) const LIMITS: Limits = Limits {
@@ -340,12 +344,7 @@ fn check_limits(batch: &Configs, slots: usize, configurations: &Configurations) 
 
 /// Checks that configurations read the same from every form that can hold them.
 pub(crate) fn check_forms(configurations: &Configurations) {
-    let slots = match configurations {
-        Configurations::Layout(batch) => batch.slots(),
-        Configurations::Fusion(batch) => batch.slots(),
-        Configurations::FeatureSet(batch) => batch.nodes(),
-        Configurations::Tile(_) => 0,
-    };
+    let slots = slots(configurations);
     for form in forms(configurations, &nodes_of(slots)) {
         let again = read_batch(&form, slots, &LIMITS);
         match (configurations, again) {

@@ -2,20 +2,20 @@
 //! must accept the same messages, and give the same batches.
 
 use hlorank_graph::{
-    ConfigurationError, Configurations, FusionBatch, LayoutBatch, LayoutBatchBuilder, LayoutEntry,
-    Limits, NodeFeatureBatch, TileBatch, TileConfiguration,
+    Configurations, FusionBatch, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits,
+    NodeFeatureBatch, TileBatch, TileConfiguration,
 };
 use hlorank_proto::v1::{
     DeltaLayoutConfigs, FusionConfigs, LayoutConfig, LayoutConfigs, LayoutTable,
     NodeFeatureConfigs, NodeLayout, PackedLayoutConfigs, PackedTileConfigs, ParameterConfigs,
-    TileConfigs, config_batch::Configs,
+    TileConfig, TileConfigs, config_batch::Configs,
 };
 
 /// Reads a decoded batch for a graph of `slots` configurable nodes, which are the nodes from 0. Returns `None` if the
 /// batch has to be refused.
 pub(crate) fn read(configs: &Configs, slots: usize, limits: &Limits) -> Option<Configurations> {
     match configs {
-        Configs::TileConfigs(message) => tiles(message, limits).ok().map(Configurations::Tile),
+        Configs::TileConfigs(message) => tiles(message, limits).map(Configurations::Tile),
         Configs::PackedTileConfigs(message) => {
             packed_tiles(message, limits).map(Configurations::Tile)
         }
@@ -104,25 +104,17 @@ fn node_features(
     NodeFeatureBatch::from_values([nodes, columns], &values, limits).ok()
 }
 
-fn tiles(message: &TileConfigs, limits: &Limits) -> Result<TileBatch, ConfigurationError> {
+fn tiles(message: &TileConfigs, limits: &Limits) -> Option<TileBatch> {
     let mut batch = TileBatch::default();
     for tile in &message.configs {
-        let (kernel_bounds, output_bounds) = (&tile.kernel_bounds[..], &tile.output_bounds[..]);
-        let input_bounds = &tile.input_bounds[..];
-        batch.push(
-            TileConfiguration {
-                kernel_bounds,
-                output_bounds,
-                input_bounds,
-            },
-            limits,
-        )?;
+        let tile = TileConfiguration {
+            kernel_bounds: &tile.kernel_bounds,
+            output_bounds: &tile.output_bounds,
+            input_bounds: &tile.input_bounds,
+        };
+        batch.push(tile, limits).ok()?;
     }
-    if batch.is_empty() {
-        Err(ConfigurationError::Empty)
-    } else {
-        Ok(batch)
-    }
+    (!batch.is_empty()).then_some(batch)
 }
 
 fn packed_tiles(message: &PackedTileConfigs, limits: &Limits) -> Option<TileBatch> {
@@ -133,32 +125,22 @@ fn packed_tiles(message: &PackedTileConfigs, limits: &Limits) -> Option<TileBatc
     ];
     let [kernel, output, input] = counts.map(|count| count as usize);
     let configs = message.config_count as usize;
-    let fits = configs <= limits.configs && configs > 0 && counts.iter().all(|count| *count <= 64);
+    let fits = configs <= limits.configs && counts.iter().all(|count| *count <= 64);
     if !fits || message.bounds.len() != configs * (kernel + output + input) * 4 {
         return None;
     }
-    let mut batch = TileBatch::default();
-    for config in 0..configs {
-        let row = &message.bounds[config * (kernel + output + input) * 4..];
-        let (quads, _) = row.as_chunks::<4>();
-        let bounds: Vec<i64> = quads
-            .iter()
-            .map(|quad| i32::from_le_bytes(*quad).into())
-            .collect();
-        let (kernel_bounds, rest) = bounds.split_at(kernel);
-        let (output_bounds, input_bounds) = (&rest[..output], &rest[output..output + input]);
-        batch
-            .push(
-                TileConfiguration {
-                    kernel_bounds,
-                    output_bounds,
-                    input_bounds,
-                },
-                limits,
-            )
-            .ok()?;
-    }
-    Some(batch)
+    let (quads, _) = message.bounds.as_chunks::<4>();
+    let mut bounds = quads
+        .iter()
+        .map(|quad| i64::from(i32::from_le_bytes(*quad)));
+    let mut list = |length| bounds.by_ref().take(length).collect::<Vec<i64>>();
+    let configs = (0..configs).map(|_| TileConfig {
+        kernel_bounds: list(kernel),
+        output_bounds: list(output),
+        input_bounds: list(input),
+    });
+    let configs = configs.collect();
+    tiles(&TileConfigs { configs }, limits)
 }
 
 fn layouts(message: &LayoutConfigs, slots: usize, limits: &Limits) -> Option<LayoutBatch> {

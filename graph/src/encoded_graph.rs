@@ -57,60 +57,49 @@ mod tests {
         config_entries: 0,
     };
 
-    /// Decodes arrays with these numbers of ends of edges, operands and configurable nodes.
-    fn decode(
-        edge_index: usize,
-        operands: usize,
-        configurable_nodes: usize,
-    ) -> Result<Graph, GraphError> {
-        let features = GraphFeatures {
-            edge_index: vec![1; edge_index],
-            operands: vec![1; operands],
-            ..GraphFeatures::default()
-        };
-        let source = Some(Source::Features(features));
-        let graph = Graph {
-            source,
-            configurable_nodes: vec![1; configurable_nodes],
-            ..Graph::default()
-        };
-        let decoded = decode_graph(graph.encode_to_vec().into(), &LIMITS);
-        decoded.inspect(|decoded| assert_eq!(decoded, &graph))
-    }
-
     #[test]
     fn lists_are_decoded_up_to_the_limits() {
-        assert!(
-            decode(4, 0, 3).is_ok() && decode(5, 0, 0).is_ok(),
-            "the checks of arrays refuse half an edge"
-        );
-        assert!(decode(6, 0, 0).unwrap_err().to_string().contains("edges"));
-        assert!(decode(0, 0, 4).unwrap_err().to_string().contains("nodes"));
-    }
-
-    #[test]
-    fn operands_are_counted_as_edges() {
-        let most = OperandLists::max_numbers(&LIMITS);
-        assert!(decode(0, most, 0).is_ok());
-        let error = decode(0, most + 1, 0).unwrap_err();
-        assert!(error.to_string().contains("edges"));
-    }
-
-    #[test]
-    fn edges_of_a_feature_graph_are_counted_too() {
-        let decode = |edges| {
-            let source = Source::FeatureGraph(FeatureGraph {
-                edges: vec![1; edges],
+        let edges = |count| {
+            Source::Features(GraphFeatures {
+                edge_index: vec![1; count],
+                ..GraphFeatures::default()
+            })
+        };
+        let operands = |count| {
+            Source::Features(GraphFeatures {
+                operands: vec![1; count],
+                ..GraphFeatures::default()
+            })
+        };
+        let edges_of_a_set = |count| {
+            Source::FeatureGraph(FeatureGraph {
+                edges: vec![1; count],
                 ..FeatureGraph::default()
-            });
+            })
+        };
+        let most = OperandLists::max_numbers(&LIMITS);
+        for (source, configurable_nodes, refused) in [
+            (edges(4), 3, None),
+            // The checks of arrays refuse half an edge.
+            (edges(5), 0, None),
+            (edges(6), 0, Some("edges")),
+            (edges(0), 4, Some("nodes")),
+            (operands(most), 0, None),
+            (operands(most + 1), 0, Some("edges")),
+            (edges_of_a_set(4), 0, None),
+            (edges_of_a_set(6), 0, Some("edges")),
+        ] {
             let graph = Graph {
                 source: Some(source),
+                configurable_nodes: vec![1; configurable_nodes],
                 ..Graph::default()
             };
-            decode_graph(graph.encode_to_vec().into(), &LIMITS)
-        };
-        assert!(decode(4).is_ok());
-        assert!(decode(6).unwrap_err().to_string().contains("edges"));
+            match (decode_graph(graph.encode_to_vec().into(), &LIMITS), refused) {
+                (Ok(decoded), None) => assert_eq!(decoded, graph),
+                (Err(error), Some(what)) => assert!(error.to_string().contains(what), "{error}"),
+                (decoded, _) => panic!("{decoded:?} of {graph:?}"),
+            }
+        }
     }
 
     #[test]

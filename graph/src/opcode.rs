@@ -254,14 +254,6 @@ mod tests {
             assert_eq!(opcode_id(name), id, "{name}");
             assert_eq!(opcode_name(id), name);
         }
-    }
-
-    #[test]
-    fn opcodes_newer_than_the_table_are_zero() {
-        for name in ["topk", "erf", "ragged-dot", "Convolution", ""] {
-            assert_eq!(opcode_id(name), 0, "{name}");
-        }
-        assert_eq!(opcode_name(0), "unknown");
-        assert_eq!(opcode_name(121), "unknown");
+        assert_eq!([0, 121].map(opcode_name), ["unknown"; 2]);
     }
 }

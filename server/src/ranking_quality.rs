@@ -170,21 +170,14 @@ mod tests {
 
     #[test]
     fn lists_that_say_nothing_have_no_quality() {
-        assert_eq!(
-            GraphQuality::new(&[1.0, 2.0], &[1.0, 2.0], ScoreUnit::None),
-            None
-        );
-        assert_eq!(
-            GraphQuality::new(&[1.0, 1.0, 1.0], &[1.0, 2.0, 3.0], ScoreUnit::None),
-            None
-        );
-        assert_eq!(
-            GraphQuality::new(&[1.0, 2.0, 3.0], &[1.0; 3], ScoreUnit::None),
-            None
-        );
-        assert_eq!(
-            GraphQuality::new(&[f32::NAN, 2.0, 3.0], &[1.0, 2.0, 3.0], ScoreUnit::None),
-            None
-        );
+        for (scores, seconds) in [
+            (&[1.0, 2.0][..], &[1.0, 2.0][..]),
+            (&[1.0, 1.0, 1.0], &[1.0, 2.0, 3.0]),
+            (&[1.0, 2.0, 3.0], &[1.0, 1.0, 1.0]),
+            (&[f32::NAN, 2.0, 3.0], &[1.0, 2.0, 3.0]),
+        ] {
+            let quality = GraphQuality::new(scores, seconds, ScoreUnit::None);
+            assert_eq!(quality, None, "{scores:?}");
+        }
     }
 }

@@ -1,5 +1,3 @@
-use std::net::SocketAddr;
-
 use hlorank_proto::v1::{
     DecideRequest, DecideResponse, DeleteMeasurementsRequest, DeleteMeasurementsResponse,
     GetMeasuredGraphRequest, GetMeasuredGraphResponse, ListDecisionsRequest, ListDecisionsResponse,
@@ -40,9 +38,6 @@ pub struct Answers {
 
 impl AnsweringServer {
     /// Starts a server.
-    ///
-    /// # Panics
-    /// If no port is free.
     pub async fn start(answers: Answers) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -60,14 +55,6 @@ impl AnsweringServer {
 impl Reach for AnsweringServer {
     fn endpoint(&self) -> &str {
         &self.endpoint
-    }
-
-    fn metrics(&self) -> Option<SocketAddr> {
-        None
-    }
-
-    fn admin_endpoint(&self) -> Option<String> {
-        None
     }
 }
 

@@ -50,10 +50,6 @@ pub fn skipped(needed: &str) {
 }
 
 /// Returns the names of the modules in a folder without extensions, ascending.
-///
-/// # Panics
-/// If the folder cannot be read.
-#[expect(clippy::panic, reason = "fixtures are part of the repository")]
 pub fn modules(folder: &Path) -> Vec<String> {
     let entries =
         fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));

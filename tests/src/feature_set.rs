@@ -1,10 +1,6 @@
 //! A model of a feature set that a test can compute by hand, and graphs of the set.
-#![expect(
-    clippy::expect_used,
-    reason = "an artifact that cannot be written fails the test"
-)]
 
-use std::{fs, io::Cursor, path::Path};
+use std::{fs, path::Path};
 
 use fastrand::Rng;
 use hlorank_graph::{
@@ -12,13 +8,14 @@ use hlorank_graph::{
     NamedFeatureSet, NodeFeatureBatch,
 };
 use hlorank_proto::onnx::GraphProto;
-use npyz::{AutoSerialize, WriteOptions, WriterBuilder as _, npz::file_name_from_array_name};
 use prost::Message as _;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use zip::{ZipWriter, write::SimpleFileOptions};
 
-use crate::onnx::{FLOAT32, INT64, floats, integer, integers, model_of, node, value};
+use crate::{
+    npz::ArrayWriter,
+    onnx::{FLOAT32, INT64, floats, integers, model_of, nodes, scalar, value},
+};
 
 /// A model of a feature set. The score of a configuration is a sum over nodes and edges: with `g(n)` the weighted features of
 /// node n and `v(n)` its weighted configuration columns, `Σ g(n) v(n)` over nodes, and `Σ g(producer) v(consumer)` over edges.
@@ -89,9 +86,6 @@ impl FeatureSetModel {
     }
 
     /// Writes a version into `folder/NAME/VERSION`.
-    ///
-    /// # Panics
-    /// If files cannot be written.
     pub fn write(&self, folder: &Path, version: u64) {
         let folder = folder.join(&self.name).join(version.to_string());
         fs::create_dir_all(&folder).expect("a folder can be made");
@@ -120,40 +114,22 @@ impl FeatureSetModel {
     }
 
     fn onnx(&self) -> Vec<u8> {
-        let gather = |from, ends, into, axis| {
-            node("Gather", &[from, ends], into, vec![integer("axis", axis)])
-        };
-        let sum = |from, axes, into| {
-            node(
-                "ReduceSum",
-                &[from, axes],
-                into,
-                vec![integer("keepdims", 0)],
-            )
-        };
-        let nodes = vec![
-            node("MatMul", &["features", "node_weights"], "gains", vec![]),
-            node("MatMul", &["config", "config_weights"], "values", vec![]),
-            node("Mul", &["values", "gains"], "of_nodes", vec![]),
-            sum("of_nodes", "axes", "nodes"),
-            gather("edges", "first", "consumers", 0),
-            gather("edges", "second", "producers", 0),
-            gather("values", "consumers", "of_consumers", 1),
-            gather("gains", "producers", "of_producers", 0),
-            node("Mul", &["of_consumers", "of_producers"], "of_edges", vec![]),
-            sum("of_edges", "axes", "along_edges"),
-            node("Add", &["nodes", "along_edges"], "score", vec![]),
-        ];
+        let nodes = nodes(
+            "gains = MatMul(features, node_weights)
+            values = MatMul(config, config_weights)
+            of_nodes = Mul(values, gains)
+            nodes = ReduceSum<keepdims=0>(of_nodes, axes)
+            consumers = Gather<axis=0>(edges, first)
+            producers = Gather<axis=0>(edges, second)
+            of_consumers = Gather<axis=1>(values, consumers)
+            of_producers = Gather<axis=0>(gains, producers)
+            of_edges = Mul(of_consumers, of_producers)
+            along_edges = ReduceSum<keepdims=0>(of_edges, axes)
+            score = Add(nodes, along_edges)",
+        );
         let column = |name: &str, weights: &[f32]| {
-            floats(
-                name,
-                &[weights.len().try_into().expect("few columns"), 1],
-                weights,
-            )
-        };
-        let index = |name: &str, place: i64| hlorank_proto::onnx::TensorProto {
-            dims: vec![],
-            ..integers(name, &[place])
+            let rows = weights.len().try_into().expect("few columns");
+            floats(name, &[rows, 1], weights)
         };
         let graph = GraphProto {
             name: "weighted-sum".to_owned(),
@@ -162,8 +138,8 @@ impl FeatureSetModel {
                 column("node_weights", &self.node_weights),
                 column("config_weights", &self.config_weights),
                 integers("axes", &[1, 2]),
-                index("first", 0),
-                index("second", 1),
+                scalar("first", 0),
+                scalar("second", 1),
             ],
             input: vec![
                 value("features", FLOAT32, 2, 0),
@@ -179,43 +155,28 @@ impl FeatureSetModel {
     /// Two golden cases: a graph with edges and several chunks, and a single node.
     fn golden(&self) -> Vec<u8> {
         let mut random = Rng::with_seed(7);
-        let mut file = Npz(ZipWriter::new(Cursor::new(Vec::new())));
+        let mut file = ArrayWriter::new();
         let [features, columns] = [self.node_weights.len(), self.config_weights.len()];
         for (case, (nodes, configs)) in [(6, 2 * CHUNK + 2), (1, 3)].into_iter().enumerate() {
             let graph = Loops::random_graph(self.set.name(), nodes, features, &mut random);
             let batch = Loops::random_batch([nodes, columns], configs, &mut random);
-            let (name, scores) = (
-                |array: &str| format!("{case}/{array}"),
-                self.scores(&graph, &batch),
-            );
-            file.array(
-                &name("feature_set"),
-                &[graph.set().len()],
-                graph.set().bytes(),
-            );
-            file.array(
-                &name("node_features"),
-                &[nodes, features],
-                graph.features().iter().copied(),
-            );
+            let name = |array: &str| format!("{case}/{array}");
+            let set = graph.set();
+            file.add(&name("feature_set"), &[set.len()], set.bytes());
+            let values = graph.features().iter().copied();
+            file.add(&name("node_features"), &[nodes, features], values);
             let edges = graph.edges().as_flattened().iter().copied().map(i64::from);
-            file.array(&name("edge_index"), &[graph.edges().len(), 2], edges);
+            file.add(&name("edge_index"), &[graph.edges().len(), 2], edges);
             let values = (0..configs).flat_map(|config| batch.values(config));
-            file.array(&name("config_features"), &[configs, nodes, columns], values);
-            file.array(&name("score"), &[configs], scores);
+            file.add(&name("config_features"), &[configs, nodes, columns], values);
+            file.add(&name("score"), &[configs], self.scores(&graph, &batch));
         }
-        file.0
-            .finish()
-            .expect("golden cases can be written")
-            .into_inner()
+        file.finish()
     }
 }
 
 impl Loops {
     /// The feature set under a name.
-    ///
-    /// # Panics
-    /// If it is no name of a set.
     pub fn set(name: &str) -> NamedFeatureSet {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         let (nodes, configs) = (
@@ -236,9 +197,6 @@ impl Loops {
     }
 
     /// A graph with measured configurations, whose times follow the scores of a model.
-    ///
-    /// # Panics
-    /// If the scores are no times.
     pub fn measured(
         model: &FeatureSetModel,
         nodes: usize,
@@ -298,33 +256,6 @@ impl Loops {
     }
 }
 
-/// A writer of npz files.
-struct Npz(ZipWriter<Cursor<Vec<u8>>>);
-
-impl Npz {
-    fn array<T: AutoSerialize>(
-        &mut self,
-        name: &str,
-        shape: &[usize],
-        values: impl IntoIterator<Item = T>,
-    ) {
-        let shape: Vec<u64> = shape.iter().map(|&size| size as u64).collect();
-        let options = SimpleFileOptions::default().last_modified_time(zip::DateTime::default());
-        self.0
-            .start_file(file_name_from_array_name(name), options)
-            .expect("an array can be started");
-        let options = WriteOptions::new().default_dtype().shape(&shape);
-        let mut array = options
-            .writer(&mut self.0)
-            .begin_nd()
-            .expect("an array can be started");
-        array
-            .extend(values)
-            .and_then(|()| array.finish())
-            .expect("an array can be written");
-    }
-}
-
 /// A flat space of parameters, which the sender describes: a tile, whose size decides, and a number of warps.
 pub struct ParameterSpace {
     /// Its graph, of one node.
@@ -335,9 +266,6 @@ pub struct ParameterSpace {
 
 impl ParameterSpace {
     /// Makes the space of an instance, with four tiles and five numbers of warps.
-    ///
-    /// # Panics
-    /// Never.
     pub fn new(instance: &str) -> Self {
         let limits = Limits::default();
         let graph = FeatureGraph::new("gemm".to_owned(), 1, vec![], vec![], &limits);

@@ -12,7 +12,7 @@ use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, Ranking};
 use hlorank_graph::Configurations;
 use tokio::{
     task::{JoinHandle, JoinSet},
-    time::{Instant, MissedTickBehavior, interval},
+    time::{MissedTickBehavior, interval},
 };
 
 /// Request that is sent repeatedly.
@@ -33,8 +33,6 @@ pub struct Load {
 /// Result of one request.
 #[derive(Debug)]
 pub struct Answer {
-    /// When the request was due.
-    pub due: Instant,
     /// Time from when the request was due until its answer, including a wait to be sent.
     pub took: Duration,
     /// Ranking, or why there is none.
@@ -50,9 +48,6 @@ impl Load {
     }
 
     /// Stops sending, waits for the last answer and returns all answers.
-    ///
-    /// # Panics
-    /// If a request panicked.
     pub async fn finish(self) -> Vec<Answer> {
         self.stop.store(true, Ordering::Relaxed);
         self.calling.await.expect("requests do not panic")
@@ -68,7 +63,6 @@ async fn ask(
     let mut ticks = interval(pause);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let mut asked = JoinSet::new();
-    let mut answers = Vec::new();
     for number in 0.. {
         let due = ticks.tick().await;
         if stop.load(Ordering::Relaxed) {
@@ -80,19 +74,13 @@ async fn ask(
                 graph,
                 configurations,
             } = &questions[number % questions.len()];
-            let ranking = client
-                .rank(&RankRequest::new(graph, configurations).with_scores())
-                .await;
+            let request = RankRequest::new(graph, configurations).with_scores();
+            let ranking = client.rank(&request).await;
             Answer {
-                due,
                 took: due.elapsed(),
                 ranking,
             }
         });
-        while let Some(answer) = asked.try_join_next() {
-            answers.push(answer.expect("requests do not panic"));
-        }
     }
-    answers.extend(asked.join_all().await);
-    answers
+    asked.join_all().await
 }

@@ -1,9 +1,4 @@
 //! The measured graphs of the repository, and parts and wire forms of their configurations.
-#![expect(
-    clippy::panic,
-    clippy::missing_panics_doc,
-    reason = "fixtures are part of the repository"
-)]
 
 use std::{fs, path::Path};
 
@@ -22,22 +17,23 @@ pub fn read_graphs(path: &Path) -> Vec<MeasuredGraph> {
         .graphs
 }
 
-/// Reads all measured graphs of the repository, some of each task.
-pub fn measured_graphs() -> Vec<MeasuredGraph> {
-    let folder = fixture("measured");
+/// Reads the graphs of all files of a folder.
+pub fn read_graphs_in(folder: &Path) -> Vec<MeasuredGraph> {
     let files =
-        fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let files = files.filter_map(|entry| Some(entry.ok()?.path()));
-    let graphs: Vec<MeasuredGraph> = files
+        fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let paths = files.filter_map(|entry| Some(entry.ok()?.path()));
+    paths
         .filter(|path| path.extension().is_some_and(|extension| extension == "pb"))
         .flat_map(|path| read_graphs(&path))
-        .collect();
-    assert!(
-        graphs
-            .iter()
-            .any(|graph| graph.graph.task() == Task::Layout)
-    );
-    assert!(graphs.iter().any(|graph| graph.graph.task() == Task::Tile));
+        .collect()
+}
+
+/// Reads all measured graphs of the repository, some of each task.
+pub fn measured_graphs() -> Vec<MeasuredGraph> {
+    let graphs = read_graphs_in(&fixture("measured"));
+    for task in [Task::Layout, Task::Tile] {
+        assert!(graphs.iter().any(|graph| graph.graph.task() == task));
+    }
     graphs
 }
 

@@ -4,16 +4,11 @@ use std::fs;
 
 /// Returns how many bytes a process may take for what a documented limit bounds: a third more, which OPERATING.md gives to the
 /// fragments of the heap.
-#[must_use]
 pub const fn with_fragments(limit: usize) -> usize {
     limit / 3 * 4
 }
 
 /// Returns the resident memory of a process in bytes, as Linux reports it.
-///
-/// # Panics
-/// If there is no such process.
-#[must_use]
 pub fn resident_bytes(process: u32) -> usize {
     const PAGE_BYTES: usize = 4096;
     let sizes = fs::read_to_string(format!("/proc/{process}/statm")).expect("a running process");
@@ -28,10 +23,6 @@ pub fn resident_bytes(process: u32) -> usize {
 
 /// Returns the largest resident memory that a process has had since its start or the last [`reset_peak`], in bytes, as
 /// Linux reports it.
-///
-/// # Panics
-/// If there is no such process.
-#[must_use]
 pub fn peak_bytes(process: u32) -> usize {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("a running process");
     let line = status
@@ -47,9 +38,6 @@ pub fn peak_bytes(process: u32) -> usize {
 }
 
 /// Makes [`peak_bytes`] forget the past of a process.
-///
-/// # Panics
-/// If there is no such process.
 pub fn reset_peak(process: u32) {
     const RESET_PEAK: &str = "5";
     fs::write(format!("/proc/{process}/clear_refs"), RESET_PEAK).expect("a running process");

@@ -1,9 +1,20 @@
 //! Models of the tests, and how to load them without a server.
 
-use std::{fs, path::PathBuf, sync::Arc};
+use std::{
+    fs,
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use hlorank_graph::Task;
-use hlorank_server::{model::Model, runtime::Runtime};
+use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, Ranking};
+use hlorank_graph::{Configurations, SegmentedGraph, Task};
+use hlorank_server::{
+    compute::ComputePool,
+    engine::{Engine, EngineError, Terms},
+    model::{Model, Rejection},
+    runtime::Runtime,
+};
 
 use crate::{fixture, onnxruntime};
 
@@ -28,19 +39,52 @@ pub fn all_models_flag() -> String {
     format!("--models={}", all_models().display())
 }
 
-/// Loads the newest version of the default model of a task, with sessions for this number of workers.
-///
-/// # Panics
-/// If the model does not load. The message says what to run.
-pub fn load_model(task: Task, workers: usize) -> Arc<Model> {
-    let runtime = Runtime::load(&onnxruntime()).unwrap_or_else(|error| panic!("{error}"));
-    let versions = all_models().join(format!("{task}-xla-cpu"));
-    let entries =
-        fs::read_dir(&versions).unwrap_or_else(|error| panic!("{}: {error}", versions.display()));
+/// Returns the folder of the newest version of a model.
+pub(crate) fn newest_version(model: &Path) -> PathBuf {
+    let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u64>().ok();
+    let entries = fs::read_dir(model).expect("the folder of a model");
     let newest = entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u64>().ok())
-        .max()
-        .expect("a model has a version");
-    let folder = versions.join(newest.to_string());
-    Arc::new(Model::load(&folder, &runtime, workers).unwrap_or_else(|error| panic!("{error}")))
+        .map(|entry| entry.expect("an entry").path())
+        .max_by_key(number);
+    newest.expect("the model has a version")
+}
+
+/// Loads the newest version of the default model of a task, with sessions for this number of workers.
+pub fn load_model(task: Task, workers: usize) -> Arc<Model> {
+    let newest = newest_version(&all_models().join(format!("{task}-xla-cpu")));
+    Arc::new(load(&newest, workers).unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// Loads a version of a model with sessions for one worker, without a check of its golden cases.
+pub fn load_version(folder: &Path) -> Result<Model, Rejection> {
+    load(folder, 1)
+}
+
+fn load(folder: &Path, workers: usize) -> Result<Model, Rejection> {
+    let runtime = Runtime::load(&onnxruntime()).unwrap_or_else(|error| panic!("{error}"));
+    Model::load(folder, &runtime, workers)
+}
+
+/// Scores configurations on one worker, without a cache.
+pub async fn score_alone(
+    model: &Model,
+    graph: SegmentedGraph,
+    configurations: Configurations,
+) -> Result<Vec<f32>, EngineError> {
+    let pool = ComputePool::new(NonZeroUsize::MIN).expect("a thread can be started");
+    let (engine, graph) = (Engine::without_cache(Arc::new(pool)), Arc::new(graph));
+    let evaluation = engine.score(model, &graph, configurations, Terms::default());
+    Ok(evaluation.await?.scores)
+}
+
+/// Ranks configurations by a model of this name, with scores.
+pub async fn rank_by(
+    client: &Client,
+    model: &str,
+    graph: &GraphHandle,
+    configurations: &Configurations,
+) -> Result<Ranking, ClientError> {
+    let model = model.parse().expect("the name of a model");
+    let request = RankRequest::new(graph, configurations).model(Some(model));
+    client.rank(&request.with_scores()).await
 }

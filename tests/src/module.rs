@@ -1,6 +1,5 @@
 //! Small handwritten HLO modules.
 
-use hlorank_graph::{HloModule, SegmentedGraph, Task};
 use hlorank_proto::xla::{HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto};
 use prost::Message;
 
@@ -70,34 +69,4 @@ pub fn two_dots() -> Vec<u8> {
     let parameters = (1..=3).map(|id| operation("parameter", id, &[]));
     let dots = [operation("dot", 4, &[1, 2]), operation("dot", 5, &[4, 3])];
     single(parameters.chain(dots).collect())
-}
-
-/// Processes an untrusted module as a server does.
-///
-/// # Panics
-/// If the results contradict each other.
-pub fn use_module(module: HloModule) {
-    let nodes = u32::try_from(module.len()).expect("limits keep it small");
-    let described = (0..=nodes)
-        .filter(|&node| module.describe(node).is_some())
-        .count();
-    assert_eq!(described, module.len());
-    let configurable = module.arrays.default_configurable();
-    let Ok(graph) = module.into_graph(Task::Layout, configurable) else {
-        return;
-    };
-    assert!(
-        graph
-            .raw_features()
-            .iter()
-            .all(|feature| feature.is_finite())
-    );
-    let cut = SegmentedGraph::new(&graph);
-    assert_eq!(
-        cut.occurrences
-            .iter()
-            .map(|place| place.nodes.len())
-            .sum::<usize>(),
-        cut.summary.kept
-    );
 }

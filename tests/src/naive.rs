@@ -13,19 +13,8 @@ use hlorank_server::{
 /// Marks a node that is not configurable.
 const NOT_CONFIGURABLE: f32 = -2.0;
 
-/// Rows of one padded size, equal ones included.
-struct Rows<'a> {
-    nodes: usize,
-    segments: Vec<&'a Segment>,
-    configs: Vec<Vec<f32>>,
-    kind: &'a Kind,
-}
-
 /// Scores a batch as the papers do: encodes every segment of every configuration, in blocks of at most `block_nodes`
 /// nodes but at least one row, and sums the embeddings of a configuration in double precision.
-///
-/// # Panics
-/// If the model fails.
 pub fn score_naively(
     model: &SegmentModel,
     worker: Worker,
@@ -44,19 +33,13 @@ pub fn score_naively(
         let rows = (block_nodes / nodes).max(1);
         for (block, sums) in sums.chunks_mut(rows * size).enumerate() {
             let configs = block * rows..block * rows + sums.len() / size;
-            let segments = vec![segment; configs.len()];
             let configs =
                 configs.map(|config| local(configurations, config, segment, occurrence, nodes));
-            let embeddings = Rows {
-                nodes,
-                segments,
-                configs: configs.collect(),
-                kind: graph.task.kind(),
-            }
-            .encode(model, worker);
-            sums.iter_mut()
-                .zip(embeddings)
-                .for_each(|(sum, value)| *sum += f64::from(value));
+            let kind = graph.task.kind();
+            add(
+                sums,
+                &encode(model, worker, segment, configs.collect(), kind),
+            );
         }
     }
     score_sums(model, worker, &sums)
@@ -70,36 +53,33 @@ fn score_fusions_naively(
     graph: &Graph,
     batch: &FusionBatch,
 ) -> Vec<f32> {
-    let (program, size) = (
-        graph.program().expect("a program before fusion"),
-        model.settings.embedding_size,
-    );
+    let program = graph.program().expect("a program before fusion");
+    let size = model.settings.embedding_size;
     let mut sums = vec![0.0_f64; batch.len() * size];
-    let mut is_scored = vec![true; batch.len()];
+    let mut too_large = Vec::new();
     for (config, sums) in sums.chunks_exact_mut(size).enumerate() {
         let Ok(kernels) = program.kernels(batch.row(config), &KernelLimits::default()) else {
-            is_scored[config] = false;
+            too_large.push(config);
             continue;
         };
         for kernel in kernels {
             let segment = kernel.segment(graph);
-            let (nodes, segments) = (model.settings.bucket(segment.len()), vec![&segment]);
-            let rows = Rows {
-                nodes,
-                segments,
-                configs: vec![Vec::new()],
-                kind: Task::Fusion.kind(),
-            };
-            let embedding = rows.encode(model, worker);
-            sums.iter_mut()
-                .zip(embedding)
-                .for_each(|(sum, value)| *sum += f64::from(value));
+            let without_values = vec![Vec::new()];
+            let kind = Task::Fusion.kind();
+            add(sums, &encode(model, worker, &segment, without_values, kind));
         }
     }
-    let scores = score_sums(model, worker, &sums).into_iter().zip(is_scored);
+    let mut scores = score_sums(model, worker, &sums);
+    for config in too_large {
+        scores[config] = f32::INFINITY;
+    }
     scores
-        .map(|(score, is_scored)| if is_scored { score } else { f32::INFINITY })
-        .collect()
+}
+
+fn add(sums: &mut [f64], embeddings: &[f32]) {
+    for (sum, &value) in sums.iter_mut().zip(embeddings) {
+        *sum += f64::from(value);
+    }
 }
 
 /// Runs the head on `[configs, D]` sums.
@@ -127,74 +107,69 @@ fn local(
     occurrence: &Occurrence,
     nodes: usize,
 ) -> Vec<f32> {
-    let (kind, row) = (
-        configurations.task().kind(),
-        configurations.batch().feature_row(config),
-    );
-    match kind.scope {
+    let Kind { scope, width, .. } = *configurations.task().kind();
+    let row = configurations.batch().feature_row(config);
+    match scope {
         Scope::Kernel | Scope::Program | Scope::EveryNode => row,
         Scope::Nodes => {
-            let mut values = vec![NOT_CONFIGURABLE; nodes * kind.width];
+            let mut values = vec![NOT_CONFIGURABLE; nodes * width];
             for (&node, &slot) in segment.configurable.iter().zip(&occurrence.slots) {
-                let place = usize::from(node) * kind.width;
-                values[place..place + kind.width]
-                    .copy_from_slice(&row[slot * kind.width..][..kind.width]);
+                let place = usize::from(node) * width;
+                values[place..][..width].copy_from_slice(&row[slot * width..][..width]);
             }
             values
         }
     }
 }
 
-impl Rows<'_> {
-    /// Encodes the rows as `[rows, D]`. Each row has its own copy of its segment.
-    fn encode(mut self, model: &SegmentModel, worker: Worker) -> Vec<f32> {
-        let rows = self.segments.len();
-        self.segments.push(self.segments[0]);
-        let (nodes, count) = (self.nodes, self.segments.len());
-        let mut input = EncoderInput {
-            rows: count,
-            segments: count,
-            nodes,
-            opcode: vec![0; count * nodes],
-            features: vec![0.0; count * nodes * FEATURES],
-            operands: vec![0.0; count * nodes * nodes],
-            mask: vec![0.0; count * nodes],
-            segment: (0..).take(count).collect(),
-            config: joined(&self.configs, self.kind),
-        };
-        for (row, segment) in self.segments.iter().enumerate() {
-            for (node, &opcode) in segment.opcodes.iter().enumerate() {
-                input.opcode[row * nodes + node] = opcode.into();
-                input.mask[row * nodes + node] = 1.0;
-            }
-            let features =
-                &mut input.features[row * nodes * FEATURES..][..segment.len() * FEATURES];
-            segment.write_features(model.facts.pad, features);
-            for &[consumer, producer] in &segment.edges {
-                let place = (row * nodes + usize::from(consumer)) * nodes + usize::from(producer);
-                input.operands[place] = 1.0;
-            }
+/// Encodes configurations of a segment as `[configs, D]`. Each row has its own copy of the segment.
+fn encode(
+    model: &SegmentModel,
+    worker: Worker,
+    segment: &Segment,
+    mut configs: Vec<Vec<f32>>,
+    kind: &Kind,
+) -> Vec<f32> {
+    let size = configs.len() * model.settings.embedding_size;
+    // A single row rounds differently from the same row among others.
+    configs.push(configs[0].clone());
+    let (rows, nodes) = (configs.len(), model.settings.bucket(segment.len()));
+    let mut input = EncoderInput {
+        rows,
+        segments: rows,
+        nodes,
+        opcode: vec![0; rows * nodes],
+        features: vec![0.0; rows * nodes * FEATURES],
+        operands: vec![0.0; rows * nodes * nodes],
+        mask: vec![0.0; rows * nodes],
+        segment: (0..).take(rows).collect(),
+        config: config_input(&configs, kind),
+    };
+    for row in 0..rows {
+        for (node, &opcode) in segment.opcodes.iter().enumerate() {
+            input.opcode[row * nodes + node] = opcode.into();
+            input.mask[row * nodes + node] = 1.0;
         }
-        let mut embeddings = model
-            .encode(worker, &input, &model.interrupt().expect("an interrupt"))
-            .expect("the encoder runs");
-        embeddings.truncate(rows * model.settings.embedding_size);
-        embeddings
+        let features = &mut input.features[row * nodes * FEATURES..][..segment.len() * FEATURES];
+        segment.write_features(model.facts.pad, features);
+        for &[consumer, producer] in &segment.edges {
+            let place = (row * nodes + usize::from(consumer)) * nodes + usize::from(producer);
+            input.operands[place] = 1.0;
+        }
     }
+    let mut embeddings = model
+        .encode(worker, &input, &model.interrupt().expect("an interrupt"))
+        .expect("the encoder runs");
+    embeddings.truncate(size);
+    embeddings
 }
 
-/// Returns the configurations of all rows and the first one again, because a single row rounds differently.
-fn joined(configs: &[Vec<f32>], kind: &Kind) -> Option<ConfigInput> {
-    let rows = configs.len() + 1;
-    let values: Vec<f32> = configs
-        .iter()
-        .chain(&configs[..1])
-        .flatten()
-        .copied()
-        .collect();
+/// Returns the configurations of all rows.
+fn config_input(configs: &[Vec<f32>], kind: &Kind) -> Option<ConfigInput> {
+    let values = configs.concat();
     let shape = match kind.scope {
-        Scope::Kernel => vec![rows, kind.width],
-        Scope::Nodes => vec![rows, values.len() / rows / kind.width, kind.width],
+        Scope::Kernel => vec![configs.len(), kind.width],
+        Scope::Nodes => vec![configs.len(), configs[0].len() / kind.width, kind.width],
         Scope::Program | Scope::EveryNode => return None,
     };
     #[expect(

@@ -1,24 +1,23 @@
-//! Reads reference arrays without the reader that is under test.
-#![expect(
-    clippy::panic,
-    reason = "a reference that cannot be read fails the test"
-)]
+//! Reads and writes npz files without the reader and the writer that are under test.
 
-use std::{fs::File, path::Path};
+use std::{fs::File, io::Cursor, path::Path};
 
-use npyz::{Deserialize, NpyFile, Order};
-use zip::ZipArchive;
+use npyz::{
+    AutoSerialize, Deserialize, NpyFile, Order, WriteOptions, WriterBuilder as _,
+    npz::file_name_from_array_name,
+};
+use zip::{ZipArchive, ZipWriter, write::SimpleFileOptions};
 
-/// Arrays of an npz file. Every method panics if the file is not what the test expects.
+/// Arrays of an npz file.
 pub struct Arrays {
     archive: ZipArchive<File>,
 }
 
+/// An npz file that is written.
+pub(crate) struct ArrayWriter(ZipWriter<Cursor<Vec<u8>>>);
+
 impl Arrays {
     /// Opens a file.
-    ///
-    /// # Panics
-    /// If the file is missing or is not an npz file.
     pub fn open(path: &Path) -> Self {
         let archive = File::open(path)
             .map_err(Into::into)
@@ -29,9 +28,6 @@ impl Arrays {
     }
 
     /// Returns the values of an array in C order, whichever the file has.
-    ///
-    /// # Panics
-    /// If there is no array of this name and type.
     pub fn values<T: Clone + Deserialize>(&mut self, name: &str) -> Vec<T> {
         let entry = self.archive.by_name(&format!("{name}.npy"));
         let file = entry.map_err(Into::into).and_then(NpyFile::new);
@@ -45,6 +41,35 @@ impl Arrays {
             })
         });
         values.unwrap_or_else(|error| panic!("array {name}: {error}"))
+    }
+}
+
+impl ArrayWriter {
+    pub(crate) fn new() -> Self {
+        Self(ZipWriter::new(Cursor::new(Vec::new())))
+    }
+
+    /// Adds an array.
+    pub(crate) fn add<T: AutoSerialize>(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        values: impl IntoIterator<Item = T>,
+    ) {
+        let shape: Vec<u64> = shape.iter().map(|&size| size as u64).collect();
+        let options = SimpleFileOptions::default().last_modified_time(zip::DateTime::default());
+        let started = self.0.start_file(file_name_from_array_name(name), options);
+        started.expect("an array can be started");
+        let options = WriteOptions::new().default_dtype().shape(&shape);
+        let array = options.writer(&mut self.0).begin_nd();
+        let mut array = array.expect("an array can be started");
+        array.extend(values).expect("an array can be written");
+        array.finish().expect("an array can be written");
+    }
+
+    /// Returns the file.
+    pub(crate) fn finish(self) -> Vec<u8> {
+        self.0.finish().expect("a file can be written").into_inner()
     }
 }
 

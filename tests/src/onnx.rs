@@ -45,20 +45,10 @@ pub fn head(input: HeadInput<'_>) -> ModelProto {
         rank,
     } = input;
     let axes: Vec<i64> = (1..).take(rank - 1).collect();
-    let nodes = vec![
-        node(
-            "Cast",
-            &[name],
-            "numbers",
-            vec![integer("to", FLOAT32.into())],
-        ),
-        node(
-            "ReduceSum",
-            &["numbers", "axes"],
-            "score",
-            vec![integer("keepdims", 0)],
-        ),
-    ];
+    let nodes = nodes(&format!(
+        "numbers = Cast<to={FLOAT32}>({name})
+        score = ReduceSum<keepdims=0>(numbers, axes)"
+    ));
     let graph = GraphProto {
         name: "head".to_owned(),
         node: nodes,
@@ -84,6 +74,22 @@ pub(crate) fn model_of(graph: GraphProto) -> ModelProto {
     }
 }
 
+/// Reads operators as ONNX writes them, one a line: `output = Operator<attribute=1>(input, input)`.
+pub(crate) fn nodes(text: &str) -> Vec<NodeProto> {
+    let lines = text.lines().map(str::trim);
+    let node = |line: &str| {
+        let (output, call) = line.split_once(" = ").expect("an output");
+        let (operator, inputs) = call.split_once('(').expect("inputs");
+        let inputs: Vec<&str> = inputs.trim_end_matches(')').split(", ").collect();
+        let (operator, attribute) = operator.split_once('<').unwrap_or((operator, ""));
+        let attribute = attribute.trim_end_matches('>').split_once('=');
+        let attribute =
+            attribute.map(|(name, i)| integer(name, i.parse().expect("a whole number")));
+        node(operator, &inputs, output, attribute.into_iter().collect())
+    };
+    lines.filter(|line| !line.is_empty()).map(node).collect()
+}
+
 /// Returns a node with an operator of ONNX itself.
 pub fn node(
     operator: &str,
@@ -100,7 +106,7 @@ pub fn node(
     }
 }
 
-pub(crate) fn integer(name: &str, i: i64) -> AttributeProto {
+fn integer(name: &str, i: i64) -> AttributeProto {
     const INT: i32 = 2;
     AttributeProto {
         name: name.to_owned(),
@@ -111,13 +117,28 @@ pub(crate) fn integer(name: &str, i: i64) -> AttributeProto {
 }
 
 pub(crate) fn integers(name: &str, values: &[i64]) -> TensorProto {
-    let bytes: Vec<u8> = values
-        .iter()
-        .flat_map(|value| value.to_le_bytes())
-        .collect();
+    let bytes: Vec<u8> = values.iter().copied().flat_map(i64::to_le_bytes).collect();
     TensorProto {
-        dims: vec![values.len().try_into().unwrap_or_default()],
+        dims: vec![values.len().try_into().expect("few values")],
         data_type: INT64,
+        name: name.to_owned(),
+        raw_data: bytes.into(),
+        ..TensorProto::default()
+    }
+}
+
+pub(crate) fn scalar(name: &str, value: i64) -> TensorProto {
+    TensorProto {
+        dims: vec![],
+        ..integers(name, &[value])
+    }
+}
+
+pub(crate) fn floats(name: &str, dims: &[i64], values: &[f32]) -> TensorProto {
+    let bytes: Vec<u8> = values.iter().copied().flat_map(f32::to_le_bytes).collect();
+    TensorProto {
+        dims: dims.to_vec(),
+        data_type: FLOAT32,
         name: name.to_owned(),
         raw_data: bytes.into(),
         ..TensorProto::default()
@@ -155,47 +176,21 @@ pub fn append(model: &mut Vec<u8>, graph: GraphProto) {
 
 /// Makes a serialized encoder fail if a number of its input `config` is above a limit: a `Gather` then reads outside
 /// its table. Other runs are unchanged.
-///
-/// # Panics
-/// If no operator has the output `embedding`.
 pub fn fail_above(model: &mut Vec<u8>, limit: f32) {
-    let nodes = vec![
-        node(
-            "Cast",
-            &["check.is_above"],
-            "check.index",
-            vec![integer("to", INT64.into())],
-        ),
-        node(
-            "Gather",
-            &["check.table", "check.index"],
-            "check.zero",
-            vec![],
-        ),
-    ];
-    check_above(
-        model,
-        ENCODER,
-        limit,
-        nodes,
-        vec![floats("check.table", &[1], &[0.0])],
-    );
+    let nodes = nodes(&format!(
+        "check.index = Cast<to={INT64}>(check.is_above)
+        check.zero = Gather(check.table, check.index)"
+    ));
+    let table = floats("check.table", &[1], &[0.0]);
+    check_above(model, ENCODER, limit, nodes, vec![table]);
 }
 
 /// Makes a serialized encoder take minutes in one operator if a number of its input `config` is above a limit. ONNX
 /// Runtime cannot stop an operator. Other runs are unchanged.
-///
-/// # Panics
-/// If no operator has the output `embedding`.
 pub fn stall_above(model: &mut Vec<u8>, limit: f32) {
-    let mut nodes = vec![node(
-        "Where",
-        &["check.is_above", "check.many", "check.one"],
-        "check.boxes",
-        vec![],
-    )];
-    nodes.extend(slow_zero("check.boxes"));
-    let constants = vec![
+    let mut nodes = nodes("check.boxes = Where(check.is_above, check.many, check.one)");
+    nodes.extend(slow_zero());
+    let numbers = [
         integers("check.many", &[SLOW_BOXES]),
         integers("check.one", &[1]),
     ];
@@ -204,61 +199,40 @@ pub fn stall_above(model: &mut Vec<u8>, limit: f32) {
         ENCODER,
         limit,
         nodes,
-        [constants, slow_constants()].concat(),
+        [slow_constants(), numbers.to_vec()].concat(),
     );
 }
 
 /// Makes ONNX Runtime take minutes in one operator to make a session of a serialized encoder, because it evaluates what
 /// is constant.
-///
-/// # Panics
-/// If no operator has the output `embedding`.
 pub fn stall_session(model: &mut Vec<u8>) {
-    let constants = vec![integers("check.many", &[SLOW_BOXES])];
-    check_above(
-        model,
-        ENCODER,
-        0.0,
-        slow_zero("check.many"),
-        [constants, slow_constants()].concat(),
-    );
+    let mut constants = slow_constants();
+    constants.push(integers("check.boxes", &[SLOW_BOXES]));
+    check_above(model, ENCODER, 0.0, slow_zero(), constants);
 }
 
 /// So many boxes that comparing each with every other takes minutes.
 const SLOW_BOXES: i64 = 600_000;
 
-/// Returns operators that compare as many boxes as a number says, and have the output 0.
-fn slow_zero(boxes: &str) -> Vec<NodeProto> {
-    let shape = |name: &str, sizes: &[&str]| node("Concat", sizes, name, vec![integer("axis", 0)]);
-    let inputs = ["check.all", "check.scores", "check.most"];
-    vec![
-        shape("check.shape", &["check.1", boxes, "check.4"]),
-        shape("check.shape_of_scores", &["check.1", "check.1", boxes]),
-        node("ConstantOfShape", &["check.shape"], "check.all", vec![]),
-        node(
-            "ConstantOfShape",
-            &["check.shape_of_scores"],
-            "check.scores",
-            vec![],
-        ),
-        node("NonMaxSuppression", &inputs, "check.selected", vec![]),
-        node("Size", &["check.selected"], "check.size", vec![]),
-        node(
-            "Cast",
-            &["check.size"],
-            "check.number",
-            vec![integer("to", FLOAT32.into())],
-        ),
-        node("Mul", &["check.number", "check.null"], "check.zero", vec![]),
-    ]
+/// Returns operators that compare as many boxes as `check.boxes` says, and have the output 0.
+fn slow_zero() -> Vec<NodeProto> {
+    nodes(&format!(
+        "check.shape = Concat<axis=0>(check.1, check.boxes, check.4)
+        check.shape_of_scores = Concat<axis=0>(check.1, check.1, check.boxes)
+        check.all = ConstantOfShape(check.shape)
+        check.scores = ConstantOfShape(check.shape_of_scores)
+        check.selected = NonMaxSuppression(check.all, check.scores, check.most)
+        check.size = Size(check.selected)
+        check.number = Cast<to={FLOAT32}>(check.size)
+        check.zero = Mul(check.number, check.null)"
+    ))
 }
 
 fn slow_constants() -> Vec<TensorProto> {
-    let most = integers("check.most", &[SLOW_BOXES]);
     vec![
         integers("check.1", &[1]),
         integers("check.4", &[4]),
-        most,
+        integers("check.most", &[SLOW_BOXES]),
         floats("check.null", &[], &[0.0]),
     ]
 }
@@ -285,53 +259,27 @@ fn check_above(
     model: &mut Vec<u8>,
     part: Part,
     limit: f32,
-    nodes: Vec<NodeProto>,
+    checks: Vec<NodeProto>,
     constants: Vec<TensorProto>,
 ) {
-    let unchecked = rename_output(model, part.output);
-    let mut node_list = vec![
-        node(
-            "ReduceMax",
-            &[part.input],
-            "check.highest",
-            vec![integer("keepdims", 0)],
-        ),
-        node(
-            "Greater",
-            &["check.highest", "check.limit"],
-            "check.is_above",
-            vec![],
-        ),
-    ];
-    node_list.extend(nodes);
-    node_list.push(node(
-        "Add",
-        &[&unchecked, "check.zero"],
-        part.output,
-        vec![],
+    let Part { input, output } = part;
+    let unchecked = rename_output(model, output);
+    let before = nodes(&format!(
+        "check.highest = ReduceMax<keepdims=0>({input})
+        check.is_above = Greater(check.highest, check.limit)"
     ));
-    let initializer = [vec![floats("check.limit", &[], &[limit])], constants].concat();
-    append(
-        model,
-        GraphProto {
-            node: node_list,
-            initializer,
-            ..GraphProto::default()
-        },
-    );
+    let after = nodes(&format!("{output} = Add({unchecked}, check.zero)"));
+    let graph = GraphProto {
+        node: [before, checks, after].concat(),
+        initializer: [vec![floats("check.limit", &[], &[limit])], constants].concat(),
+        ..GraphProto::default()
+    };
+    append(model, graph);
 }
 
 /// Adds a number to the embeddings of a serialized encoder if a number of its input `config` is above a limit.
-///
-/// # Panics
-/// If no operator has the output `embedding`.
 pub fn add_above(model: &mut Vec<u8>, limit: f32, number: f32) {
-    let nodes = vec![node(
-        "Where",
-        &["check.is_above", "check.number", "check.null"],
-        "check.zero",
-        vec![],
-    )];
+    let nodes = nodes("check.zero = Where(check.is_above, check.number, check.null)");
     let constants = vec![
         floats("check.number", &[], &[number]),
         floats("check.null", &[], &[0.0]),
@@ -341,37 +289,28 @@ pub fn add_above(model: &mut Vec<u8>, limit: f32, number: f32) {
 
 /// Makes a serialized encoder run a loop of this number of steps if a number of its input `config` is above a limit.
 /// Embeddings are unchanged.
-///
-/// # Panics
-/// If no operator has the output `embedding`.
 pub fn loop_above(model: &mut Vec<u8>, limit: f32, steps: i64) {
     add_loop(model, ENCODER, limit, steps);
 }
 
 /// Makes a serialized head run such a loop if a number of its input `sum` is above a limit. Scores are unchanged.
-///
-/// # Panics
-/// If no operator has the output `score`.
 pub fn loop_of_head_above(model: &mut Vec<u8>, limit: f32, steps: i64) {
     add_loop(model, HEAD, limit, steps);
 }
 
 fn add_loop(model: &mut Vec<u8>, part: Part, limit: f32, steps: i64) {
-    let nodes = vec![
-        node(
-            "Where",
-            &["check.is_above", "check.steps", "check.none"],
-            "check.count",
-            vec![],
-        ),
-        node(
-            "Loop",
-            &["check.count", "", "check.highest"],
-            "check.end",
-            vec![graph("body", loop_body())],
-        ),
-        node("Mul", &["check.end", "check.null"], "check.zero", vec![]),
-    ];
+    const GRAPH: i32 = 5;
+    let mut nodes = nodes(
+        "check.count = Where(check.is_above, check.steps, check.none)
+        check.end = Loop(check.count, , check.highest)
+        check.zero = Mul(check.end, check.null)",
+    );
+    nodes[1].attribute.push(AttributeProto {
+        name: "body".to_owned(),
+        g: Some(loop_body()),
+        r#type: GRAPH,
+        ..AttributeProto::default()
+    });
     let constants = vec![
         floats("check.null", &[], &[0.0]),
         scalar("check.steps", steps),
@@ -384,10 +323,10 @@ fn add_loop(model: &mut Vec<u8>, part: Part, limit: f32, steps: i64) {
 fn loop_body() -> GraphProto {
     GraphProto {
         name: "loop.body".to_owned(),
-        node: vec![
-            node("Identity", &["body.goes_on"], "body.still", vec![]),
-            node("Mul", &["body.before", "body.half"], "body.after", vec![]),
-        ],
+        node: nodes(
+            "body.still = Identity(body.goes_on)
+            body.after = Mul(body.before, body.half)",
+        ),
         initializer: vec![floats("body.half", &[], &[0.5])],
         input: vec![
             value("body.step", INT64, 0, 0),
@@ -416,41 +355,7 @@ fn rename_output(model: &mut [u8], output: &str) -> String {
     unchecked
 }
 
-fn graph(name: &str, graph: GraphProto) -> AttributeProto {
-    const GRAPH: i32 = 5;
-    AttributeProto {
-        name: name.to_owned(),
-        g: Some(graph),
-        r#type: GRAPH,
-        ..AttributeProto::default()
-    }
-}
-
-fn scalar(name: &str, value: i64) -> TensorProto {
-    TensorProto {
-        dims: vec![],
-        ..integers(name, &[value])
-    }
-}
-
-pub(crate) fn floats(name: &str, dims: &[i64], values: &[f32]) -> TensorProto {
-    let bytes: Vec<u8> = values
-        .iter()
-        .flat_map(|value| value.to_le_bytes())
-        .collect();
-    TensorProto {
-        dims: dims.to_vec(),
-        data_type: FLOAT32,
-        name: name.to_owned(),
-        raw_data: bytes.into(),
-        ..TensorProto::default()
-    }
-}
-
 /// Overwrites a row of a float32 weight matrix of a serialized model.
-///
-/// # Panics
-/// If the model has no such weights.
 pub fn overwrite_row(model: &mut [u8], weights: &str, row: usize, value: f32) {
     let decoded = ModelProto::decode(&*model).expect("an ONNX model");
     let tensors = decoded.graph.expect("a graph").initializer;

@@ -30,9 +30,6 @@ const VERSIONS: &str = "/usr/lib/postgresql";
 
 impl Postgres {
     /// Starts a server. If PostgreSQL is not installed, prints what is skipped to standard error and returns `None`.
-    ///
-    /// # Panics
-    /// If PostgreSQL does not start.
     pub fn start() -> Option<Self> {
         let server = Self::prepare()?;
         server.resume();
@@ -40,9 +37,6 @@ impl Postgres {
     }
 
     /// Starts a server that takes connections over TLS only, with a certificate.
-    ///
-    /// # Panics
-    /// If PostgreSQL does not start.
     pub fn start_secured(pair: &Pair) -> Option<Self> {
         let mut server = Self::prepare()?;
         server.is_secured = true;
@@ -102,10 +96,12 @@ impl Postgres {
         )
     }
 
+    /// Returns the server flag that keeps measurements in its database.
+    pub fn store_flag(&self) -> String {
+        format!("--measurements={}", self.url())
+    }
+
     /// Starts it again.
-    ///
-    /// # Panics
-    /// If it does not start.
     pub fn resume(&self) {
         let ssl = if self.is_secured { "on" } else { "off" };
         let options = format!(
@@ -120,17 +116,11 @@ impl Postgres {
     }
 
     /// Stops it as a power cut does.
-    ///
-    /// # Panics
-    /// If it does not stop.
     pub fn stop(&self) {
         self.run("pg_ctl", &["stop", "--mode=immediate"]);
     }
 
     /// Runs a statement in its database.
-    ///
-    /// # Panics
-    /// If it fails.
     pub fn execute(&self, statement: &str) {
         let mut psql = Command::new(self.programs.join("psql"));
         psql.args(["--quiet", "--command", statement, &self.url()]);

@@ -55,7 +55,7 @@ pub use tonic_health::pb::{
 pub use tonic_types::StatusExt;
 
 pub use crate::{
-    module::{computation, instruction, module, operation, single, two_dots, use_module},
+    module::{computation, instruction, module, operation, single, two_dots},
     security::{Authority, Files, Pair, over_tls, token_line},
     subject::{MODEL, Subject, question, rankings},
     *,

@@ -40,8 +40,8 @@ pub struct Stopped {
 /// Maximum wait for a log line, generous for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Returns a command that runs the server in this checkout, with the ONNX Runtime and the models of the tests unless flags
-/// name others.
+/// Returns a command that runs the server in this checkout, with the ONNX Runtime and the models of the tests, on free
+/// ports of loopback, unless flags say otherwise.
 pub fn server_program() -> Command {
     let mut server = program("hlorank-server");
     settle(&mut server);
@@ -52,15 +52,35 @@ fn settle(server: &mut Command) {
     server
         .env("HLORANK_ONNXRUNTIME", onnxruntime())
         .env("HLORANK_MODELS", all_models())
-        .env("ORT_DISABLE_TELEMETRY", "1")
+        .env("HLORANK_LISTEN", "127.0.0.1:0")
+        .env("HLORANK_METRICS_LISTEN", "127.0.0.1:0")
         .current_dir(repository("."));
+}
+
+/// Runs a server that must not start, and returns what it writes to standard error.
+pub fn refused_start(program: &mut Command) -> String {
+    let output = program.output().expect("the program runs");
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(!said.contains("panic"), "{said}");
+    said
+}
+
+/// Returns whether a log line is that of a call that has ended.
+pub fn is_access(line: &Value) -> bool {
+    line["target"] == "access"
+}
+
+/// Returns the condition that the message of a log line contains a text.
+pub fn with_message(text: &str) -> impl Fn(&Value) -> bool {
+    move |line: &Value| {
+        let message = line["fields"]["message"].as_str();
+        message.is_some_and(|message| message.contains(text))
+    }
 }
 
 impl ServerProcess {
     /// Starts the server with these flags, in the profile of the caller: optimized for a benchmark.
-    ///
-    /// # Panics
-    /// If the server does not start. The message says what to run.
     pub fn start(flags: &[&str]) -> Self {
         let mut server = server_program();
         server.args(flags);
@@ -68,13 +88,9 @@ impl ServerProcess {
     }
 
     /// Starts a server with a command. The server logs JSON.
-    ///
-    /// # Panics
-    /// If the server does not start. The message says what to run.
     pub fn run(mut program: Command) -> Self {
         settle(&mut program);
         let mut child = program
-            .args(["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"])
             .args(["--log-format", "json"])
             .stderr(Stdio::piped())
             .spawn()
@@ -121,9 +137,6 @@ impl ServerProcess {
     }
 
     /// Sends a signal, such as `TERM`.
-    ///
-    /// # Panics
-    /// If the server is not running.
     pub fn signal(&self, signal: &str) {
         let status = Command::new("kill")
             .args(["-s", signal, &self.id().to_string()])
@@ -135,9 +148,6 @@ impl ServerProcess {
     }
 
     /// Waits for `count` log lines that satisfy a condition, and returns all such lines.
-    ///
-    /// # Panics
-    /// If there are fewer after half a minute, or a line is not JSON.
     pub async fn lines(&self, count: usize, wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
         let started = Instant::now();
         loop {
@@ -156,9 +166,6 @@ impl ServerProcess {
     }
 
     /// Sends SIGTERM and waits until the process has exited.
-    ///
-    /// # Panics
-    /// If the signal cannot be sent.
     pub async fn stop(self) -> Stopped {
         let signalled = Instant::now();
         self.signal("TERM");
@@ -166,9 +173,6 @@ impl ServerProcess {
     }
 
     /// Waits until the process has exited; `signalled` is when it received the signal.
-    ///
-    /// # Panics
-    /// If the log cannot be read.
     pub async fn stopped(mut self, signalled: Instant) -> Stopped {
         // Polled, because clients of this runtime have to close their connections meanwhile.
         let status = loop {
@@ -190,9 +194,6 @@ impl ServerProcess {
 
 impl Stopped {
     /// Returns the log lines.
-    ///
-    /// # Panics
-    /// If a line is not JSON.
     pub fn lines(&self) -> Vec<Value> {
         parsed(&self.log)
     }

@@ -10,9 +10,6 @@ use std::{
 
 /// Returns a command that runs a program of the workspace: `hlorank-server` or `hlorank`. Cargo tells only a package's own
 /// tests where a program is, so this looks beside the folder of the running test, `target/<profile>/deps`.
-///
-/// # Panics
-/// If the program was not built, or if one of its sources has changed since then. The message says what to run.
 pub fn program(name: &str) -> Command {
     let test = env::current_exe().expect("this test has a path");
     let folder = test

@@ -6,18 +6,12 @@ use hlorank_graph::{FusionBatch, Graph, HloModule, Limits, Task};
 use crate::fixture;
 
 /// Reads the serialized module of a program of `tests/data/fusion`.
-///
-/// # Panics
-/// If there is no such file.
 pub fn program_module(name: &str) -> Vec<u8> {
     let path = fixture(&format!("fusion/{name}.hlo_module.pb"));
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// Reads a program of `tests/data/fusion`.
-///
-/// # Panics
-/// If it is not a program before fusion.
 pub fn program_graph(name: &str) -> Graph {
     let bytes = program_module(name);
     let module = HloModule::read(&bytes, &Limits::default()).expect("a module");
@@ -27,9 +21,6 @@ pub fn program_graph(name: &str) -> Graph {
 }
 
 /// Returns random fusions of a program, each of which fuses a share of the slots.
-///
-/// # Panics
-/// If they are none.
 pub fn random_fusions(program: &Graph, count: usize, random: &mut Rng) -> FusionBatch {
     let slots = program.configurable().len();
     let fusion = |_| {
@@ -41,9 +32,6 @@ pub fn random_fusions(program: &Graph, count: usize, random: &mut Rng) -> Fusion
 }
 
 /// Returns fusions that each differ from one of a batch in a few slots.
-///
-/// # Panics
-/// If they are none.
 pub fn fusion_neighbours(
     of: &FusionBatch,
     config: usize,

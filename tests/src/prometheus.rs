@@ -44,9 +44,6 @@ pub fn prometheus(program: &str) -> Option<PathBuf> {
 
 impl Prometheus {
     /// Starts a Prometheus that scrapes `server`; returns `None` if Prometheus was not fetched.
-    ///
-    /// # Panics
-    /// If Prometheus does not start.
     pub async fn scraping(server: SocketAddr) -> Option<Self> {
         let program = prometheus("prometheus")?;
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -98,9 +95,6 @@ impl Prometheus {
     }
 
     /// Queries a path of the HTTP interface, and returns `data` of the JSON response.
-    ///
-    /// # Panics
-    /// If the query fails.
     pub async fn ask(&self, path: &str) -> Value {
         let (status, body) = http_get(self.address, &format!("/api/v1/{path}")).await;
         assert_eq!(status, 200, "{path}: {body}");

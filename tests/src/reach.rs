@@ -37,10 +37,14 @@ pub trait Reach {
     fn endpoint(&self) -> &str;
 
     /// Returns the address of the metrics listener; `None` if metrics are off.
-    fn metrics(&self) -> Option<SocketAddr>;
+    fn metrics(&self) -> Option<SocketAddr> {
+        None
+    }
 
     /// Returns the address of the admin listener, as a URI, if there is one.
-    fn admin_endpoint(&self) -> Option<String>;
+    fn admin_endpoint(&self) -> Option<String> {
+        None
+    }
 
     /// Returns host and port of the gRPC listener.
     fn address(&self) -> &str {

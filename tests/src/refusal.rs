@@ -5,9 +5,6 @@ use tonic::Status;
 use tonic_types::StatusExt as _;
 
 /// Returns the reason of a refusal.
-///
-/// # Panics
-/// If the status has none.
 pub fn reason(status: &Status) -> String {
     let info = status.get_details_error_info();
     info.unwrap_or_else(|| panic!("{status} has no ErrorInfo"))
@@ -15,9 +12,6 @@ pub fn reason(status: &Status) -> String {
 }
 
 /// Asserts that a server refused a call for this reason.
-///
-/// # Panics
-/// If it is another error.
 pub fn assert_reason(error: &ClientError, reason: &str) {
     let found = error.refusal().and_then(|refusal| refusal.reason());
     assert_eq!(found, Some(reason), "{error}");

@@ -13,7 +13,6 @@ use tonic::{
 };
 
 /// Returns a request to delete the measurements of a target, or those of one of its graphs.
-#[must_use]
 pub fn deletion(target: &str, graph: Option<Digest>) -> DeleteMeasurementsRequest {
     DeleteMeasurementsRequest {
         target: target.to_owned(),
@@ -25,15 +24,15 @@ pub fn deletion(target: &str, graph: Option<Digest>) -> DeleteMeasurementsReques
 /// Returns a request for the whole ranking of some configurations, by the default model of their task and without
 /// scores. [`RankRequestBuilder`] changes it.
 pub fn rank_request(graph: Graph, configs: Configs) -> RankConfigsRequest {
-    RankConfigsRequest::default()
-        .with_graph(graph)
-        .with_configs(configs)
+    RankConfigsRequest {
+        graph: Some(graph),
+        batch: Some(config_batch(configs)),
+        ..RankConfigsRequest::default()
+    }
 }
 
 /// Sets the fields of a `RankConfigsRequest`.
 pub trait RankRequestBuilder {
-    /// Sets the graph.
-    fn with_graph(self, graph: Graph) -> Self;
     /// Sets the configurations.
     fn with_configs(self, configs: Configs) -> Self;
     /// Sets the name of the model that scores.
@@ -45,13 +44,6 @@ pub trait RankRequestBuilder {
 }
 
 impl RankRequestBuilder for RankConfigsRequest {
-    fn with_graph(self, graph: Graph) -> Self {
-        Self {
-            graph: Some(graph),
-            ..self
-        }
-    }
-
     fn with_configs(self, configs: Configs) -> Self {
         Self {
             batch: Some(config_batch(configs)),
@@ -150,18 +142,12 @@ pub fn stream_batch(configs: Configs) -> RankConfigsStreamRequest {
 }
 
 /// Returns tiles in the packed form.
-///
-/// # Panics
-/// If the tiles cannot be packed.
 pub fn packed_tiles(tiles: &TileBatch) -> Configs {
     Configs::PackedTileConfigs(tiles.to_packed().expect("equal numbers of small bounds"))
 }
 
 /// Returns tiles with this number of dimensions, all but two of size 1, of which there are 64 different ones. A tile takes
 /// 4 bytes a dimension.
-///
-/// # Panics
-/// If a count does not fit 32 bits.
 pub fn repeated_tiles(count: usize, dimensions: usize) -> PackedTileConfigs {
     let bound = |config: usize| i32::try_from(config % 64 + 1).expect("at most 64");
     let bounds = |config| {
@@ -183,9 +169,6 @@ pub fn repeated_tiles(count: usize, dimensions: usize) -> PackedTileConfigs {
 }
 
 /// Returns a request with these headers, whose values may be invalid.
-///
-/// # Panics
-/// If the name of a header is invalid.
 pub fn with_headers<T>(message: T, headers: &[(&str, &str)]) -> Request<T> {
     let mut request = Request::new(message);
     for (name, value) in headers {

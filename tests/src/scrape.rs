@@ -37,11 +37,8 @@ pub struct Sample {
     pub value: f64,
 }
 
-/// Sends a GET request, and returns the status and the body of the response.
-///
-/// # Panics
-/// If there is no response.
-pub async fn http_get(address: SocketAddr, path: &str) -> (u16, String) {
+/// Sends a GET request, and returns the whole response.
+pub async fn http_answer(address: SocketAddr, path: &str) -> String {
     let path = path.to_owned();
     let answer = tokio::task::spawn_blocking(move || {
         let mut stream = TcpStream::connect(address).expect("it listens");
@@ -50,7 +47,12 @@ pub async fn http_get(address: SocketAddr, path: &str) -> (u16, String) {
         stream.read_to_string(&mut answer).expect("it answers");
         answer
     });
-    let answer = answer.await.expect("no panic");
+    answer.await.expect("no panic")
+}
+
+/// Sends a GET request, and returns the status and the body of the response.
+pub async fn http_get(address: SocketAddr, path: &str) -> (u16, String) {
+    let answer = http_answer(address, path).await;
     let (head, body) = answer.split_once("\r\n\r\n").expect("an HTTP answer");
     let status = head
         .split(' ')
@@ -62,9 +64,6 @@ pub async fn http_get(address: SocketAddr, path: &str) -> (u16, String) {
 
 impl Scrape {
     /// Reads Prometheus' text format.
-    ///
-    /// # Panics
-    /// If the text is not in that format.
     pub fn parse(text: &str) -> Self {
         let mut scrape = Self::default();
         for line in text.lines().filter(|line| !line.is_empty()) {
@@ -101,10 +100,6 @@ impl Scrape {
     }
 
     /// Returns the value of the series with this name and these labels in any order.
-    ///
-    /// # Panics
-    /// If there is no such series.
-    #[expect(clippy::panic, reason = "how a test fails")]
     pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let is_wanted = |sample: &&Sample| {
             sample.name == name

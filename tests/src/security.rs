@@ -36,9 +36,6 @@ pub struct Files(TempDir);
 
 impl Authority {
     /// Creates an authority that no certificate store trusts yet.
-    ///
-    /// # Panics
-    /// If no key can be generated.
     #[expect(clippy::new_without_default, reason = "each is another one")]
     pub fn new() -> Self {
         let mut params = params(&[]);
@@ -68,25 +65,16 @@ impl Authority {
     }
 
     /// Issues a certificate for a server on loopback or a client that expires at the end of this year.
-    ///
-    /// # Panics
-    /// If no key can be generated.
     pub fn issue_until(&self, year: i32) -> Pair {
         self.issue_for(&["localhost", "127.0.0.1"], year)
     }
 
     /// Issues a certificate for a server on loopback or a client.
-    ///
-    /// # Panics
-    /// If no key can be generated.
     pub fn issue(&self) -> Pair {
         self.issue_until(4000)
     }
 
     /// Issues a certificate for a server at another address.
-    ///
-    /// # Panics
-    /// If no key can be generated.
     pub fn issue_elsewhere(&self) -> Pair {
         self.issue_for(&["ranker.example"], 4000)
     }
@@ -113,13 +101,8 @@ impl Pair {
 }
 
 fn params(names: &[&str]) -> CertificateParams {
-    CertificateParams::new(
-        names
-            .iter()
-            .map(|name| (*name).to_owned())
-            .collect::<Vec<_>>(),
-    )
-    .unwrap()
+    let names: Vec<String> = names.iter().copied().map(str::to_owned).collect();
+    CertificateParams::new(names).unwrap()
 }
 
 /// Returns a line of a token file.
@@ -130,18 +113,19 @@ pub fn token_line(name: &str, scopes: &str, token: &str) -> String {
 
 impl Files {
     /// Creates an empty folder.
-    ///
-    /// # Panics
-    /// If no folder can be created.
     #[expect(clippy::new_without_default, reason = "each is another one")]
     pub fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
+    /// Creates a folder with the certificate and the key of the server.
+    pub fn with_pair(pair: &Pair) -> Self {
+        let files = Self::new();
+        files.write_pair(pair);
+        files
+    }
+
     /// Replaces a file atomically, as a renewal should, and returns its path.
-    ///
-    /// # Panics
-    /// If the file cannot be written.
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let (path, elsewhere) = (self.0.path().join(name), self.0.path().join("new"));
         fs::write(&elsewhere, text).unwrap();
@@ -150,9 +134,6 @@ impl Files {
     }
 
     /// Writes the certificate and the key of the server.
-    ///
-    /// # Panics
-    /// If the files cannot be written.
     pub fn write_pair(&self, pair: &Pair) {
         self.write("tls.crt", &pair.certificate);
         self.write("tls.key", &pair.key);
@@ -179,27 +160,16 @@ impl Files {
     }
 
     /// Starts a server that polls the files many times a second.
-    ///
-    /// # Panics
-    /// If the server does not start. The message says what to run.
     pub async fn start(&self) -> TestServer {
         self.start_with(&["--poll-seconds=0.02"]).await
     }
 
     /// Starts such a server with more flags.
-    ///
-    /// # Panics
-    /// If the server does not start. The message says what to run.
     pub async fn start_with(&self, more: &[&str]) -> TestServer {
-        let flags = self.flags();
-        TestServer::start_with(
-            &flags
-                .iter()
-                .map(String::as_str)
-                .chain(more.iter().copied())
-                .collect::<Vec<_>>(),
-        )
-        .await
+        let own = self.flags();
+        let mut flags: Vec<&str> = own.iter().map(String::as_str).collect();
+        flags.extend(more);
+        TestServer::start_with(&flags).await
     }
 }
 

@@ -3,7 +3,9 @@
 use std::{net::SocketAddr, path::Path};
 
 use clap::Parser;
+use hlorank_client::Client;
 use hlorank_server::{RunningServer, StartError, settings::Settings};
+use tempfile::TempDir;
 
 use crate::{Reach, TILE_MODEL, models, onnxruntime};
 
@@ -18,20 +20,29 @@ pub fn store_flag(folder: &Path) -> String {
     format!("--measurements={}", folder.join("measurements").display())
 }
 
+/// Starts a server with these flags that keeps measurements in a new folder, and connects a client. The folder has to outlive
+/// both.
+pub async fn storing_server(flags: &[&str]) -> (TempDir, TestServer, Client) {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (server, client) = storing_server_at(&store_flag(folder.path()), flags).await;
+    (folder, server, client)
+}
+
+/// Starts a server with these flags and the store that a flag names, and connects a client.
+pub async fn storing_server_at(store: &str, flags: &[&str]) -> (TestServer, Client) {
+    let server = TestServer::start_with(&[&[store], flags].concat()).await;
+    let client = server.client().await;
+    (server, client)
+}
+
 impl TestServer {
     /// Starts a server with default settings.
-    ///
-    /// # Panics
-    /// If the server does not start. The message says what to run.
     pub async fn start() -> Self {
         Self::start_with(&[]).await
     }
 
     /// Starts a server with default settings and these flags; XLA's tiles, which most tests rank, have the default
     /// model.
-    ///
-    /// # Panics
-    /// If the server does not start. The message says what to run.
     pub async fn start_with(flags: &[&str]) -> Self {
         Self::try_start_with(flags)
             .await
@@ -40,9 +51,6 @@ impl TestServer {
 
     /// Starts a server with default settings and these flags; XLA's tiles, which most tests rank, have the default
     /// model.
-    ///
-    /// # Errors
-    /// If the server does not start.
     pub async fn try_start_with(flags: &[&str]) -> Result<Self, StartError> {
         let models = models().display().to_string();
         let library = onnxruntime().display().to_string();

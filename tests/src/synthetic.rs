@@ -116,9 +116,6 @@ fn graph(
 }
 
 /// Returns one layout configuration for each of `choices`, which is repeated over the slots.
-///
-/// # Panics
-/// If `choices` is empty.
 pub fn layouts(slots: usize, choices: &[Vec<usize>]) -> LayoutBatch {
     let mut builder = LayoutBatchBuilder::new(slots, Limits::default());
     for choices in choices {
@@ -138,9 +135,6 @@ pub fn layouts(slots: usize, choices: &[Vec<usize>]) -> LayoutBatch {
 }
 
 /// Returns one tile for each output.
-///
-/// # Panics
-/// If there are more tiles than the limits allow.
 pub fn tiles<const N: usize>(outputs: &[[i64; N]]) -> TileBatch {
     let mut batch = TileBatch::default();
     for output_bounds in outputs {
@@ -158,9 +152,6 @@ pub fn tiles<const N: usize>(outputs: &[[i64; N]]) -> TileBatch {
 
 /// Returns the graph of a number, of either task and with up to several hundred nodes, and few or many configurations
 /// of it. Graphs of different numbers differ, up to many thousands.
-///
-/// # Panics
-/// Never, since all of them fit the limits.
 pub fn varying(number: usize) -> (Graph, Configurations) {
     let size = 1 + number * 7 % 113;
     let opcodes: Vec<u8> = (0..)

@@ -66,9 +66,8 @@ fn chain(model: &WholeGraphModel, nodes: usize, configs: usize) -> RunSizes {
 /// Sizes of a run that takes more than what a session keeps and what the process needs beside it.
 fn large(model: &WholeGraphModel) -> RunSizes {
     const LARGE: usize = 128 << 20;
-    let sizes = (0..).map(|doubled| chain(model, 1_000 << doubled, 4));
-    sizes
-        .into_iter()
+    (0..20)
+        .map(|doubled| chain(model, 1_000 << doubled, 4))
         .find(|sizes| model.growth.bytes(*sizes) > LARGE)
         .unwrap()
 }
@@ -98,16 +97,28 @@ fn run(model: &WholeGraphModel, sizes: RunSizes, columns: [usize; 2]) -> [usize;
         Scope::Nodes => vec![sizes.configs, sizes.slots, columns[1]],
         Scope::Kernel | Scope::Program => vec![sizes.configs, columns[1]],
     };
+    let config = ones(kind.element, shape);
+    let interrupt = model.interrupt(model.growth.bytes(sizes)).unwrap();
+    growth(|| {
+        model.score(Worker(0), &graph, &config, &interrupt).unwrap();
+    })
+}
+
+/// Returns configurations of this shape.
+fn ones(element: Element, shape: Vec<usize>) -> ConfigInput {
     let count = shape.iter().product();
-    let values = match kind.element {
+    let values = match element {
         Element::Float32 => ConfigValues::Float32(vec![1.0; count]),
         Element::Int64 => ConfigValues::Int64(vec![1; count]),
     };
-    let config = ConfigInput { shape, values };
-    let interrupt = model.interrupt(model.growth.bytes(sizes)).unwrap();
+    ConfigInput { shape, values }
+}
+
+/// Returns by how much the memory of this process grows at most, and how much of it remains.
+fn growth(run: impl FnOnce()) -> [usize; 2] {
     let before = resident_bytes(process::id());
     reset_peak(process::id());
-    model.score(Worker(0), &graph, &config, &interrupt).unwrap();
+    run();
     [peak_bytes(process::id()), resident_bytes(process::id())]
         .map(|bytes| bytes.saturating_sub(before))
 }
@@ -127,14 +138,6 @@ fn run_largest_block(model: &SegmentModel) -> usize {
         Scope::Kernel => Some(vec![ROWS, kind.width + loops]),
         Scope::Program | Scope::EveryNode => None,
     };
-    let config = shape.map(|shape| {
-        let count = shape.iter().product();
-        let values = match kind.element {
-            Element::Float32 => ConfigValues::Float32(vec![1.0; count]),
-            Element::Int64 => ConfigValues::Int64(vec![1; count]),
-        };
-        ConfigInput { shape, values }
-    });
     let input = EncoderInput {
         rows: ROWS,
         segments: ROWS,
@@ -144,26 +147,20 @@ fn run_largest_block(model: &SegmentModel) -> usize {
         operands: vec![0.0; ROWS * nodes * nodes],
         mask: vec![1.0; ROWS * nodes],
         segment: (0..).take(ROWS).collect(),
-        config,
+        config: shape.map(|shape| ones(kind.element, shape)),
     };
-    let before = resident_bytes(process::id());
-    reset_peak(process::id());
-    model
-        .encode(Worker(0), &input, &model.interrupt().unwrap())
-        .unwrap();
-    peak_bytes(process::id()).saturating_sub(before)
+    let interrupt = model.interrupt().unwrap();
+    let [most, _] = growth(|| {
+        model.encode(Worker(0), &input, &interrupt).unwrap();
+    });
+    most
 }
 
 /// Numbers of columns of nodes and of configurations.
-fn columns(folder: &Path) -> [usize; 2] {
-    let model = load(folder);
+fn columns(model: &Model) -> [usize; 2] {
     let (features, kind) = (&model.manifest().features, model.manifest().task.kind());
-    [
-        features.node_features(),
-        features
-            .named()
-            .map_or(kind.width, |set| set.config_features().len()),
-    ]
+    let named = features.named().map(|set| set.config_features().len());
+    [features.node_features(), named.unwrap_or(kind.width)]
 }
 
 /// Reads a graph as a server does, and returns whether it could be read.
@@ -174,13 +171,11 @@ fn read(source: &Source, task: Task, limits: &Limits) -> bool {
         _ => panic!("a module"),
     };
     let described = module.and_then(|module| {
-        let configurable = module.arrays.default_configurable();
-        let nodes = if task == Task::Layout {
-            configurable
-        } else {
-            vec![]
-        };
-        module.into_described_graph(task, nodes)
+        let mut configurable = module.arrays.default_configurable();
+        if task != Task::Layout {
+            configurable.clear();
+        }
+        module.into_described_graph(task, configurable)
     });
     described.is_ok_and(|(graph, _)| SegmentedGraph::new(&graph).summary.nodes > 0)
 }
@@ -188,10 +183,8 @@ fn read(source: &Source, task: Task, limits: &Limits) -> bool {
 /// Reads one of the graphs, and asserts that this takes at most what is counted before.
 fn assert_counted(name: &str, graph: Graph) {
     let limits = Limits::default();
-    let (task, source) = (
-        Task::from_wire(graph.task()).unwrap(),
-        graph.source.unwrap(),
-    );
+    let task = Task::from_wire(graph.task()).unwrap();
+    let source = graph.source.unwrap();
     let extent = match &source {
         Source::HloText(text) => ModuleExtent::of_text(text),
         Source::HloModule(bytes) => ModuleExtent::of_message(bytes),
@@ -199,10 +192,8 @@ fn assert_counted(name: &str, graph: Graph) {
         _ => return,
     };
     let counted = extent.bytes(&limits);
-    let before = resident_bytes(process::id());
-    reset_peak(process::id());
-    let is_read = read(&source, task, &extent.limits(&limits));
-    let took = peak_bytes(process::id()).saturating_sub(before);
+    let mut is_read = false;
+    let [took, _] = growth(|| is_read = read(&source, task, &extent.limits(&limits)));
     println!(
         "{name}: read: {is_read}, {} KiB of {} counted, {:.2}",
         took >> 10,
@@ -236,21 +227,22 @@ fn reading_the_largest_graphs_takes_at_most_what_is_counted_before() {
 fn a_run_takes_at_most_what_was_estimated_for_every_model_and_returns_it() {
     let mut checked = 0;
     for folder in folders() {
-        let model = match load(&folder).loaded.clone() {
+        let loaded = load(&folder);
+        let model = match &loaded.loaded {
             LoadedModel::WholeGraph(model) => model,
             LoadedModel::Segment(model) => {
-                let most = run_largest_block(&model);
+                let most = run_largest_block(model);
                 println!("{}: {most} bytes for the largest block", model.facts.name);
                 assert!(most <= MAX_BLOCK + BESIDE, "{}: {most}", model.facts.name);
                 continue;
             }
             LoadedModel::Absent => panic!("a folder has a model"),
         };
-        let columns = columns(&folder);
-        for sizes in [chain(&model, 500, 16), large(&model)] {
+        let columns = columns(&loaded);
+        for sizes in [chain(model, 500, 16), large(model)] {
             let RunSizes { nodes, configs, .. } = sizes;
             let estimate = model.growth.bytes(sizes);
-            let [most, kept] = run(&model, sizes, columns);
+            let [most, kept] = run(model, sizes, columns);
             let name = &model.facts.name;
             println!(
                 "{name}: {nodes} nodes, {configs} configurations: {most} bytes, estimated {estimate}, kept {kept}"
@@ -270,7 +262,7 @@ fn a_run_takes_at_most_what_was_estimated_for_every_model_and_returns_it() {
             checked += 1;
         }
         let nodes = Limits::default().nodes;
-        let large = model.growth.bytes(chain(&model, nodes, 4));
+        let large = model.growth.bytes(chain(model, nodes, 4));
         println!("{}: {large} bytes for {nodes} nodes", model.facts.name);
         assert!(
             large > nodes * size_of::<f32>(),

@@ -202,11 +202,6 @@ pub(crate) fn default_number(configurations: &Configurations) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn refusal<T: DeserializeOwned>(text: &str) -> String {
-        let forms = Json::Text(text).forms::<T>(Path::new("configs.json"));
-        forms.map(|_| ()).unwrap_err().to_string()
-    }
-
     fn written(configurations: &Configurations, slots: &[u32], config: usize) -> String {
         serde_json::to_string(&ConfigurationForm::new(configurations, slots, config)).unwrap()
     }
@@ -229,18 +224,6 @@ mod tests {
         let tile: v1::TileConfig = serde_json::from_str(r#"{"output_bounds":[8,128]}"#).unwrap();
         assert_eq!(tile.output_bounds, [8, 128]);
         assert!(tile.kernel_bounds.is_empty() && tile.input_bounds.is_empty());
-    }
-
-    #[test]
-    fn an_unknown_key_is_named_with_its_position() {
-        let refused = refusal::<v1::LayoutConfig>("[\n{\"nodes\":[{\"node\":1,\"tensor\":[]}]}]");
-        assert_eq!(
-            refused,
-            "configs.json: unknown field `tensor`, expected `node` or `tensors` at line 2 column 28"
-        );
-        assert!(
-            refusal::<v1::TileConfig>(r#"[{"bounds":[1]}]"#).contains("unknown field `bounds`")
-        );
     }
 
     #[test]

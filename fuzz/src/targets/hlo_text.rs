@@ -2,7 +2,7 @@ use hlorank_graph::{GraphError, HloModule, Limits};
 
 use crate::{
     Target,
-    mutate::mutate_bytes,
+    mutate::mutate_text,
     reading::{LIMITS, check_error, check_module},
 };
 
@@ -10,7 +10,7 @@ use crate::{
 /// comments change nothing.
 pub const HLO_TEXT: Target = Target {
     name: "hlo_text",
-    mutate: mutate_bytes,
+    mutate: mutate_text,
     read,
 };
 

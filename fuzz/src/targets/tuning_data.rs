@@ -104,39 +104,16 @@ fn check_written(measured: &MeasuredGraph) {
         return;
     }
     let again = read.expect("what was written can be read").graphs.remove(0);
-    assert_eq!(
-        again.graph.task(),
-        graph.task(),
-        "the task of what was written"
-    );
-    assert_eq!(
-        again.graph.edges(),
-        graph.edges(),
-        "the edges of what was written"
-    );
-    assert_eq!(
-        again.graph.configurable(),
-        graph.configurable(),
-        "the slots of what was written"
-    );
+    assert_eq!(again.graph.task(), graph.task());
+    assert_eq!(again.graph.edges(), graph.edges());
+    assert_eq!(again.graph.configurable(), graph.configurable());
     match (&measured.measurements, &again.measurements) {
         (Some(measured), Some(again)) => {
-            assert_eq!(
-                again.run_times, measured.run_times,
-                "run times of what was written"
-            );
-            assert_eq!(
-                again.normalizers, measured.normalizers,
-                "normalizers of what was written"
-            );
+            assert_eq!(again.run_times, measured.run_times);
+            assert_eq!(again.normalizers, measured.normalizers);
             check_same(&again.configurations, &measured.configurations);
         }
-        (measured, again) => {
-            assert!(
-                measured.is_none() && again.is_none(),
-                "measurements of what was written"
-            );
-        }
+        (measured, again) => assert!(measured.is_none() && again.is_none()),
     }
 }
 

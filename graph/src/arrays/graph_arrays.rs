@@ -293,71 +293,48 @@ mod tests {
     }
 
     #[test]
-    fn a_feature_has_at_most_64_bits() {
-        assert_eq!(
-            check_values(&features(&[(40, MAX_FEATURE), (41, -MAX_FEATURE)])),
-            Ok(())
-        );
-        for value in [1e19, -1e19, f32::MAX] {
-            let error = GraphError::FeatureTooLarge {
-                node: 1,
-                column: 40,
-            };
-            assert_eq!(check_values(&features(&[(40, value)])), Err(error));
-        }
-    }
-
-    #[test]
-    fn a_tensor_has_at_most_as_many_elements_as_xla_counts() {
+    fn a_feature_has_at_most_64_bits_and_a_tensor_as_many_elements_as_xla_counts() {
         let quarter = 65_536.0;
         let at_most = [(21, quarter), (22, quarter), (23, quarter), (24, 32_768.0)];
-        assert_eq!(check_values(&features(&at_most)), Ok(()));
-        let too_large = Err(GraphError::TensorTooLarge { node: 1 });
-        assert_eq!(
-            check_values(&features(&[&at_most[..], &[(26, 2.0)]].concat())),
-            too_large
-        );
-        assert_eq!(
-            check_values(&features(&[(21, MAX_FEATURE), (22, MAX_FEATURE)])),
-            too_large
-        );
-        assert_eq!(
-            check_values(&features(&[(21, 0.0), (22, 1e18), (23, 100.0)])),
-            too_large
-        );
-        assert_eq!(
-            check_values(&features(&[(21, -MAX_FEATURE), (22, -MAX_FEATURE)])),
-            Ok(())
-        );
-    }
-    #[test]
-    fn flags_and_sizes_are_possible() {
-        let refused = |column, found: f32, what, expected| {
-            let found = found.to_string();
-            Err(GraphError::FeatureImpossible {
-                node: 1,
-                column,
-                found,
-                what,
-                expected,
-            })
+        let too_large = GraphError::TensorTooLarge { node: 1 };
+        let impossible = |column, found: &str, what, expected| GraphError::FeatureImpossible {
+            node: 1,
+            column,
+            found: found.to_owned(),
+            what,
+            expected,
         };
-        assert_eq!(
-            check_values(&features(&[
-                (0, 1.0),
-                (13, 1.0),
-                (133, 1.0),
-                (22, -MAX_FEATURE)
-            ])),
-            Ok(())
-        );
-        for (column, value) in [(0, 2.0), (5, -1.0), (20, 0.5), (133, 3.0)] {
-            let expected = refused(column, value, "a flag", "0 or 1");
-            assert_eq!(check_values(&features(&[(column, value)])), expected);
-        }
-        for (column, value) in [(21, -8.0), (26, -1.0)] {
-            let expected = refused(column, value, "the size of a dimension", "at least 0");
-            assert_eq!(check_values(&features(&[(column, value)])), expected);
+        for (values, expected) in [
+            (&[(40, MAX_FEATURE), (41, -MAX_FEATURE)][..], Ok(())),
+            (
+                &[(40, -1e19)],
+                Err(GraphError::FeatureTooLarge {
+                    node: 1,
+                    column: 40,
+                }),
+            ),
+            (&at_most, Ok(())),
+            (
+                &[&at_most[..], &[(26, 2.0)]].concat(),
+                Err(too_large.clone()),
+            ),
+            (&[(21, 0.0), (22, 1e18), (23, 100.0)], Err(too_large)),
+            // The size of an unknown dimension.
+            (&[(21, -MAX_FEATURE), (22, -MAX_FEATURE)], Ok(())),
+            (&[(0, 1.0), (13, 1.0), (133, 1.0)], Ok(())),
+            (&[(20, 0.5)], Err(impossible(20, "0.5", "a flag", "0 or 1"))),
+            (&[(133, 3.0)], Err(impossible(133, "3", "a flag", "0 or 1"))),
+            (
+                &[(26, -1.0)],
+                Err(impossible(
+                    26,
+                    "-1",
+                    "the size of a dimension",
+                    "at least 0",
+                )),
+            ),
+        ] {
+            assert_eq!(check_values(&features(values)), expected, "{values:?}");
         }
     }
 }

@@ -180,9 +180,13 @@ mod tests {
     }
 
     #[test]
-    fn many_items_stay_apart() {
+    fn many_items_and_slices_stay_apart() {
         let mut distinct = Distinct::default();
         assert!((0..10_000).all(|config| distinct.add(|place| place % 7_000) == (config < 7_000)));
+        let mut set = SliceSet::new(1, 10_000);
+        for is_new in [true, false] {
+            assert!((0..10_000_u32).all(|number| set.insert(&[number]) == (number, is_new)));
+        }
     }
 
     #[test]
@@ -197,15 +201,6 @@ mod tests {
             assert_eq!(set.insert(&slice), expected);
             assert_eq!(set.get(expected.0 as usize), slice);
         }
-    }
-
-    #[test]
-    fn many_slices_stay_apart() {
-        let mut set = SliceSet::new(1, 10_000);
-        for number in 0..10_000_u32 {
-            assert_eq!(set.insert(&[number]), (number, true));
-        }
-        assert!((0..10_000_u32).all(|number| set.insert(&[number]) == (number, false)));
     }
 
     #[test]

@@ -58,47 +58,22 @@ fn mark(nodes: &[u32], marks: &mut [bool]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FEATURES, GraphArrays, Limits, Pad, Task};
-
-    fn graph(nodes: usize, edges: &[[u32; 2]], configurable: &[u32]) -> Graph {
-        let features = vec![0.0; nodes * FEATURES];
-        let limits = Limits::default();
-        let arrays = GraphArrays::from_features(
-            vec![0; nodes],
-            features,
-            edges.to_vec(),
-            Pad::Zero,
-            &limits,
-        );
-        Graph::new(Task::Layout, arrays.unwrap(), configurable.to_vec()).unwrap()
-    }
+    use crate::Task;
 
     #[test]
-    fn neighbours_of_configurable_nodes_stay_without_edges_between_them() {
-        let pruned = prune(&graph(6, &[[1, 0], [2, 0], [2, 1], [4, 3], [5, 2]], &[1]));
-        assert_eq!(
-            pruned,
-            PrunedGraph {
-                nodes: vec![0, 1, 2],
-                edges: vec![[1, 0], [2, 1]]
-            }
-        );
-    }
-
-    #[test]
-    fn a_configurable_node_without_edges_stays() {
-        let pruned = prune(&graph(3, &[[1, 0]], &[2]));
-        assert_eq!(
-            pruned,
-            PrunedGraph {
-                nodes: vec![2],
-                edges: vec![]
-            }
-        );
-    }
-
-    #[test]
-    fn nothing_stays_without_configurable_nodes() {
-        assert!(prune(&graph(3, &[[1, 0]], &[])).nodes.is_empty());
+    fn configurable_nodes_and_their_neighbours_stay_without_edges_between_neighbours() {
+        let edges = [[1, 0], [2, 0], [2, 1], [4, 3]];
+        for (configurable, nodes, edges_kept) in [
+            (&[1][..], vec![0, 1, 2], vec![[1, 0], [2, 1]]),
+            (&[5], vec![5], vec![]),
+            (&[], vec![], vec![]),
+        ] {
+            let graph = Graph::of_zeros(Task::Layout, &[0; 6], &edges, configurable).unwrap();
+            let expected = PrunedGraph {
+                nodes,
+                edges: edges_kept,
+            };
+            assert_eq!(prune(&graph), expected, "{configurable:?}");
+        }
     }
 }

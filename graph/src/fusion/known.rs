@@ -332,13 +332,11 @@ mod tests {
             writeln!(text, "  c{node} = f32[8] negate(c{})", node - 1).unwrap();
         }
         for user in 0..users {
-            let other = [
-                "c0".to_owned(),
-                format!("c{length}"),
-                format!("u{}", user.max(1) - 1),
-            ][user % 3]
-                .clone();
-            let other = if user == 0 { "c0".to_owned() } else { other };
+            let other = match user % 3 {
+                1 => format!("c{length}"),
+                2 => format!("u{}", user - 1),
+                _ => "c0".to_owned(),
+            };
             writeln!(text, "  u{user} = f32[8] add(c{length}, {other})").unwrap();
         }
         let all: Vec<String> = (0..users).map(|user| format!("u{user}")).collect();
@@ -346,6 +344,11 @@ mod tests {
         writeln!(text, "  ROOT t = ({shapes}) tuple({})\n}}", all.join(", ")).unwrap();
         let module = HloModule::read_text(&text, &Limits::default()).unwrap();
         SegmentedGraph::new(&module.into_graph(Task::Fusion, Vec::new()).unwrap())
+    }
+
+    /// Returns bits of the slots of a program, none of which are set.
+    fn no_bits(graph: &SegmentedGraph) -> Vec<u8> {
+        vec![0; graph.slots().div_ceil(8)]
     }
 
     #[test]
@@ -360,16 +363,13 @@ mod tests {
             let unused = 8 * fused.len() - graph.slots();
             *fused.last_mut().unwrap() &= 0xff >> unused;
             let formed = program.kernels(&fused, &KernelLimits::default());
-            let expected = formed.map(|all| {
-                all.iter()
-                    .map(|kernel| kernel.segment(&graph.whole).digest)
-                    .collect::<Vec<_>>()
+            let formed = formed.map(|all| {
+                let digests = all.iter().map(|each| each.segment(&graph.whole).digest);
+                digests.collect::<Vec<_>>()
             });
             let found = graph.kernels(&fused);
-            assert_eq!(
-                found.map(|all| all.iter().map(|each| each.digest()).collect::<Vec<_>>()),
-                expected
-            );
+            let found = found.map(|all| all.iter().map(|each| each.digest()).collect::<Vec<_>>());
+            assert_eq!(found, formed);
         }
     }
 
@@ -382,12 +382,9 @@ mod tests {
             program.count_kernels_in(&memory);
         }
         for program in programs.iter().cycle().take(50) {
-            let fused = vec![0x55; program.slots() / 8];
-            let fused = [
-                fused,
-                vec![0; program.slots().div_ceil(8) - program.slots() / 8],
-            ];
-            program.kernels(&fused.concat()).unwrap();
+            let mut fused = no_bits(program);
+            fused[..program.slots() / 8].fill(0x55);
+            program.kernels(&fused).unwrap();
             assert!(program.known_kernels() > 0);
             let (bytes, limit) = memory.bytes();
             assert!(0 < bytes && bytes <= limit, "{bytes}");
@@ -402,16 +399,9 @@ mod tests {
     #[test]
     fn a_chain_that_many_nodes_use_is_formed_once() {
         let graph = program(300, 3_000);
-        let fused = vec![0xff; graph.slots() / 8];
-        let fused = [
-            fused,
-            vec![0; graph.slots().div_ceil(8) - graph.slots() / 8],
-        ]
-        .concat();
-        let mut chain = vec![0; fused.len()];
         // The chain stands before its users.
-        chain[..300 / 8].copy_from_slice(&fused[..300 / 8]);
-        (296..300).for_each(|slot| chain[slot / 8] |= 1 << (slot % 8));
+        let mut chain = no_bits(&graph);
+        (0..300).for_each(|slot| chain[slot / 8] |= 1 << (slot % 8));
         let pauses = Rc::new(Cell::new(0));
         let count = Rc::clone(&pauses);
         let kernels =

@@ -290,38 +290,33 @@ mod tests {
     use super::*;
     use crate::Limits;
 
-    fn arrays(nodes: usize, edges: &[[u32; 2]]) -> GraphArrays {
-        let features = vec![0.0; nodes * FEATURES];
-        GraphArrays::from_features(
-            vec![0; nodes],
-            features,
-            edges.to_vec(),
-            Pad::Zero,
-            &Limits::default(),
-        )
-        .unwrap()
+    impl Graph {
+        /// Returns a graph whose features are all 0.
+        pub(crate) fn of_zeros(
+            task: Task,
+            opcodes: &[u8],
+            edges: &[[u32; 2]],
+            configurable: &[u32],
+        ) -> Result<Self, GraphError> {
+            let (opcodes, edges) = (opcodes.to_vec(), edges.to_vec());
+            let features = vec![0.0; opcodes.len() * FEATURES];
+            let limits = Limits::default();
+            let arrays = GraphArrays::from_features(opcodes, features, edges, Pad::Zero, &limits);
+            Self::new(task, arrays?, configurable.to_vec())
+        }
     }
 
-    fn layout(nodes: usize, edges: &[[u32; 2]], configurable: &[u32]) -> Result<Graph, GraphError> {
-        Graph::new(Task::Layout, arrays(nodes, edges), configurable.to_vec())
+    fn layout(nodes: usize, edges: &[[u32; 2]]) -> Result<Graph, GraphError> {
+        Graph::of_zeros(Task::Layout, &vec![0; nodes], edges, &[])
     }
 
     #[test]
-    fn edges_to_later_nodes_are_accepted_without_a_cycle() {
-        assert!(layout(4, &[[0, 1], [1, 3], [2, 0], [2, 3]], &[]).is_ok());
-    }
-
-    #[test]
-    fn a_cycle_is_found() {
-        assert_eq!(
-            layout(4, &[[3, 2], [2, 1], [1, 2]], &[]),
-            Err(GraphError::Cycle { node: 1 })
-        );
-        assert_eq!(
-            layout(1, &[[0, 0]], &[]),
-            Err(GraphError::Cycle { node: 0 })
-        );
-        let behind = layout(4, &[[1, 0], [1, 2], [2, 0], [2, 1]], &[]);
+    fn edges_to_later_nodes_are_accepted_and_a_cycle_is_found() {
+        assert!(layout(4, &[[0, 1], [1, 3], [2, 0], [2, 3]]).is_ok());
+        let cycle = |node| Err(GraphError::Cycle { node });
+        assert_eq!(layout(4, &[[3, 2], [2, 1], [1, 2]]), cycle(1));
+        assert_eq!(layout(1, &[[0, 0]]), cycle(0));
+        let behind = layout(4, &[[1, 0], [1, 2], [2, 0], [2, 1]]);
         assert!(
             matches!(behind, Err(GraphError::Cycle { node: 1 | 2 })),
             "{behind:?}"
@@ -329,16 +324,8 @@ mod tests {
     }
 
     #[test]
-    fn configurable_nodes_are_there_and_once() {
-        assert_eq!(
-            layout(2, &[], &[2]),
-            Err(GraphError::UnknownConfigurableNode { node: 2, nodes: 2 })
-        );
-        assert_eq!(
-            layout(2, &[], &[1, 1]),
-            Err(GraphError::DuplicateConfigurableNode { node: 1 })
-        );
-        let kernel = Graph::new(Task::Tile, arrays(2, &[]), vec![0]);
+    fn a_kernel_has_no_configurable_nodes() {
+        let kernel = Graph::of_zeros(Task::Tile, &[0; 2], &[], &[0]);
         assert_eq!(kernel, Err(GraphError::ConfigurableKernel { count: 1 }));
     }
 

@@ -240,25 +240,4 @@ mod tests {
             Ok(graph)
         );
     }
-
-    #[test]
-    fn arrays_that_end_within_an_item_are_refused_with_the_length_that_fits() {
-        let refused = |bytes: usize, edges: &[u32]| {
-            let message = v1::FeatureGraph {
-                feature_set: "set".to_owned(),
-                nodes: 2,
-                node_features: vec![0; bytes].into(),
-                edges: edges.to_vec(),
-                ..v1::FeatureGraph::default()
-            };
-            FeatureGraph::of_message(&message, &Limits::default()).unwrap_err()
-        };
-        let error = |array, found, expected| GraphError::ArrayLength {
-            array,
-            found,
-            expected,
-        };
-        assert_eq!(refused(6, &[]), error("node_features (in bytes)", 6, 8));
-        assert_eq!(refused(8, &[1, 0, 1]), error("edges", 3, 4));
-    }
 }

@@ -404,7 +404,7 @@ mod tests {
     use crate::{HloModule, Limits, Task};
 
     /// Shapes of the parameters, the root, and what [`followed`] returns.
-    const KERNELS: [[&str; 3]; 18] = [
+    const KERNELS: [[&str; 3]; 19] = [
         ["f32[4,6]", "f32[24] reshape(p0)", "24 | ,0"],
         ["f32[24]", "f32[4,6] reshape(p0)", "4,6 | 0+1"],
         ["f32[2,3,4]", "f32[6,4] reshape(p0)", "6,4 | ,0,1"],
@@ -448,6 +448,12 @@ mod tests {
             "f32[2,4,9]; f32[8,4,3]",
             "f32[2,8,7] convolution(p0, p1), window={size=3}, dim_labels=bf0_oi0->bf0",
             "2,8,7,4,3 | 0,3,2+4; 1,3,4",
+        ],
+        // In groups of two channels, and of one.
+        [
+            "f32[2,9,9,8]; f32[3,3,2,8]",
+            "f32[2,7,7,8] convolution(p0, p1), window={size=3x3}, dim_labels=b01f_01io->b01f, feature_group_count=4",
+            "2,7,7,8,3,3,2 | 0,1+4,2+5,6+3; 4,5,6,3",
         ],
         [
             "f32[2,9,8]; f32[3,1,8]",

@@ -250,34 +250,22 @@ impl<'a> PendingComputations<'a> {
 mod tests {
     use super::*;
 
-    fn order(operands: &[&[usize]], predecessors: &[&[usize]]) -> Vec<usize> {
-        post_order(
-            operands.len(),
-            |instruction| operands[instruction].iter().copied(),
-            |instruction| {
-                predecessors
-                    .get(instruction)
-                    .copied()
-                    .unwrap_or_default()
-                    .iter()
-                    .copied()
-            },
-        )
-    }
-
     #[test]
-    fn operands_come_before_their_user_the_first_first() {
-        assert_eq!(order(&[&[], &[], &[1, 0]], &[]), [1, 0, 2]);
-        assert_eq!(order(&[&[], &[0, 0], &[], &[2, 1]], &[]), [2, 0, 1, 3]);
-    }
-
-    #[test]
-    fn control_predecessors_come_before_operands() {
-        assert_eq!(order(&[&[], &[], &[0]], &[&[], &[], &[1]]), [1, 0, 2]);
-    }
-
-    #[test]
-    fn instructions_without_users_keep_their_order() {
-        assert_eq!(order(&[&[], &[], &[]], &[]), [0, 1, 2]);
+    fn predecessors_come_before_operands_and_operands_before_their_user_the_first_first() {
+        let none: &[&[usize]] = &[&[] as &[usize]; 4];
+        for (operands, predecessors, expected) in [
+            (&[&[][..], &[], &[1, 0]][..], none, &[1, 0, 2][..]),
+            (&[&[], &[0, 0], &[], &[2, 1]], none, &[2, 0, 1, 3]),
+            (&[&[], &[], &[0]], &[&[], &[], &[1]], &[1, 0, 2]),
+            // Instructions without users keep their order.
+            (&[&[], &[], &[]], none, &[0, 1, 2]),
+        ] {
+            let order = post_order(
+                operands.len(),
+                |instruction| operands[instruction].iter().copied(),
+                |instruction| predecessors[instruction].iter().copied(),
+            );
+            assert_eq!(order, expected);
+        }
     }
 }

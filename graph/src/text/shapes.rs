@@ -187,39 +187,6 @@ mod tests {
     }
 
     #[test]
-    fn elements_are_read_where_they_stand() {
-        let (mut shapes, ids, mut lexer) = shapes("(f32[2,3]{0,1}, /*index=1*/(s32[] , pred[7]))");
-        let elements = shapes
-            .elements(ids[0], &mut lexer)
-            .unwrap()
-            .unwrap()
-            .to_vec();
-        let first = shapes.message(elements[0], &mut lexer).unwrap();
-        assert_eq!(
-            (first.dimensions, first.layout.unwrap().minor_to_major),
-            (vec![2, 3], vec![0, 1])
-        );
-        assert_eq!(
-            shapes
-                .message(elements[1], &mut lexer)
-                .unwrap()
-                .tuple_shapes
-                .len(),
-            2
-        );
-        let inner = shapes
-            .elements(elements[1], &mut lexer)
-            .unwrap()
-            .unwrap()
-            .to_vec();
-        assert_eq!(
-            shapes.message(inner[1], &mut lexer).unwrap().dimensions,
-            [7]
-        );
-        assert!(shapes.elements(inner[1], &mut lexer).unwrap().is_none());
-    }
-
-    #[test]
     fn layouts_do_not_matter_for_compatibility() {
         let (mut shapes, ids, mut lexer) = shapes(
             "(f32[2,3]{0,1}, s32[]) (f32[2,3], s32[]) (f32[2,3], u32[]) (f32[2,3]) f32[2,3]{1,0}",
@@ -229,19 +196,5 @@ mod tests {
             .map(|&id| shapes.compatible([ids[0], id], &mut lexer).unwrap())
             .collect();
         assert_eq!(with_first, [true, true, false, false, false]);
-    }
-
-    #[test]
-    fn tuples_are_split_to_a_bounded_depth() {
-        let text = |depth| format!("{}f32[]{}", "(".repeat(depth), ")".repeat(depth));
-        let split = |depth| {
-            let text = text(depth);
-            let (mut shapes, ids, mut lexer) = shapes(&text);
-            shapes
-                .elements(ids[0], &mut lexer)
-                .map(|elements| elements.unwrap().len())
-        };
-        assert_eq!(split(MAX_DEPTH + 1), Ok(1));
-        assert!(split(MAX_DEPTH + 2).is_err());
     }
 }

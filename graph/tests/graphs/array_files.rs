@@ -3,25 +3,21 @@
 use std::{
     fs::{self, File},
     io::Read as _,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use hlorank_graph::{FileError, GraphFile, Limits, MeasuredGraph, Task};
 use serde_json::Value;
 use zip::ZipArchive;
 
-fn data(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../tests/data")
-        .join(name)
-}
+use crate::fixture;
 
 fn read(name: &str) -> Result<MeasuredGraph, FileError> {
     read_within(name, &Limits::default())
 }
 
 fn read_within(name: &str, limits: &Limits) -> Result<MeasuredGraph, FileError> {
-    let mut archive = ZipArchive::new(File::open(data("arrays.zip")).unwrap()).unwrap();
+    let mut archive = ZipArchive::new(File::open(fixture("arrays.zip")).unwrap()).unwrap();
     let mut bytes = Vec::new();
     let mut file = archive.by_name(name).unwrap();
     file.read_to_end(&mut bytes).unwrap();
@@ -31,10 +27,10 @@ fn read_within(name: &str, limits: &Limits) -> Result<MeasuredGraph, FileError> 
 
 #[test]
 fn arrays_are_taken_or_refused_as_by_every_client() {
-    let cases: Value =
-        serde_json::from_str(&fs::read_to_string(data("arrays.json")).unwrap()).unwrap();
+    let cases = fs::read(fixture("arrays.json")).unwrap();
+    let cases: Vec<Value> = serde_json::from_slice(&cases).unwrap();
     let plain = read("plain.npz").unwrap();
-    for case in cases.as_array().unwrap() {
+    for case in cases {
         let name = case["file"].as_str().unwrap();
         match (read(name), case["message"].as_str()) {
             (Err(error), Some(message)) => {

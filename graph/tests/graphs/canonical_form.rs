@@ -38,18 +38,12 @@ impl Form {
     }
 }
 
-fn graph(
-    task: Task,
-    opcodes: &[u8],
-    features: Vec<f32>,
-    edges: &[[u32; 2]],
-    configurable: &[u32],
-    pad: Pad,
-) -> Graph {
+fn graph(task: Task, opcodes: &[u8], features: &[f32], edges: &[[u32; 2]], pad: Pad) -> Graph {
+    let (opcodes, features, edges) = (opcodes.to_vec(), features.to_vec(), edges.to_vec());
     let limits = Limits::default();
-    let arrays =
-        GraphArrays::from_features(opcodes.to_vec(), features, edges.to_vec(), pad, &limits);
-    Graph::new(task, arrays.unwrap(), configurable.to_vec()).unwrap()
+    let arrays = GraphArrays::from_features(opcodes, features, edges, pad, &limits).unwrap();
+    let configurable = arrays.default_configurable();
+    Graph::new(task, arrays, configurable).unwrap()
 }
 
 /// Checks a digest against the bytes it is of and against the test vector, and that the README has the vector.
@@ -59,36 +53,26 @@ fn check(found: Digest, form: &Form, vector: &str) {
     assert!(README.contains(vector), "the README holds {vector}");
 }
 
+/// Checks a graph and its only segment, whose forms end alike.
+fn check_with_segment(graph: &Graph, task: u8, end: &Form, [hash, digest]: [&str; 2]) {
+    let form = Form::default().bytes(b"hlorank-graph\x01\0\0\0");
+    check(graph.hash(), &form.bytes(&[task]).bytes(&end.0), hash);
+    let form = Form::default().bytes(b"hlorank-segment\x01\0\0\0");
+    let segment = SegmentedGraph::new(graph).segments.remove(0);
+    check(segment.digest, &form.bytes(&end.0), digest);
+}
+
 /// Vector 1: a kernel of one parameter, all features 0.
 #[test]
 fn a_kernel_of_one_node() {
     let features = vec![0.0; FEATURES];
-    let kernel = graph(
-        Task::Tile,
-        &[PARAMETER],
-        features.clone(),
-        &[],
-        &[],
-        Pad::Zero,
-    );
-    let form = Form::default()
-        .bytes(b"hlorank-graph\x01\0\0\0\x01")
-        .counts([1, 0, 0]);
-    let form = form.bytes(&[PARAMETER]).floats(&features).bytes(&[0]);
-    check(
-        kernel.hash(),
-        &form,
+    let kernel = graph(Task::Tile, &[PARAMETER], &features, &[], Pad::Zero);
+    let end = Form::default().counts([1, 0, 0]).bytes(&[PARAMETER]);
+    let vectors = [
         "d129aa8f5f17b29c112f68d4d1151553cce3ec5e56df6e8b13d6154157055107",
-    );
-    let form = Form::default()
-        .bytes(b"hlorank-segment\x01\0\0\0")
-        .counts([1, 0, 0]);
-    let form = form.bytes(&[PARAMETER]).floats(&features).bytes(&[0]);
-    check(
-        SegmentedGraph::new(&kernel).segments[0].digest,
-        &form,
         "0609a16767e40f2e5d60c93aea465f123c8cb7583153b4dc634fbfc58c3edcae",
-    );
+    ];
+    check_with_segment(&kernel, 1, &end.floats(&features).bytes(&[0]), vectors);
 }
 
 /// Column 21 (the first dimension) of node `n` is `n + 1`; everything else is 0.
@@ -100,48 +84,27 @@ fn growing_rows() -> Vec<f32> {
     features
 }
 
-/// Vector 2: two parameters, a dot of them, and nothing known of the lengths of lists.
+/// Two parameters, and a dot of them.
+const OPCODES: [u8; 3] = [PARAMETER, PARAMETER, DOT];
+
+/// Vector 2: nothing is known of the lengths of lists.
 #[test]
 fn a_layout_graph_of_three_nodes() {
     let features = growing_rows();
-    let opcodes = [PARAMETER, PARAMETER, DOT];
     let edges = [[2, 1], [2, 0]];
-    let layout = graph(
-        Task::Layout,
-        &opcodes,
-        features.clone(),
-        &edges,
-        &[2],
-        Pad::Zero,
-    );
-    let form = Form::default()
-        .bytes(b"hlorank-graph\x01\0\0\0\x02")
-        .counts([3, 2, 1]);
-    let form = form
-        .bytes(&opcodes)
+    let layout = graph(Task::Layout, &OPCODES, &features, &edges, Pad::Zero);
+    let end = Form::default()
+        .counts([3, 2, 1])
+        .bytes(&OPCODES)
         .floats(&features)
         .bytes(&[0])
         .numbers([2, 0, 2, 1])
         .numbers([2]);
-    check(
-        layout.hash(),
-        &form,
+    let vectors = [
         "059f7b6730bb834cce8b42970757d5e7e37fd029a8d47fac6779d513a83a23a4",
-    );
-    let form = Form::default()
-        .bytes(b"hlorank-segment\x01\0\0\0")
-        .counts([3, 2, 1]);
-    let form = form
-        .bytes(&opcodes)
-        .floats(&features)
-        .bytes(&[0])
-        .numbers([2, 0, 2, 1])
-        .numbers([2]);
-    check(
-        SegmentedGraph::new(&layout).segments[0].digest,
-        &form,
         "525e6999a374e11a23083b68d72877092300433ac3337638d5573d8c8913eb1f",
-    );
+    ];
+    check_with_segment(&layout, 2, &end, vectors);
 }
 
 /// Vector 3: the same, with lists padded with −1; each node has the layout {1, 0}.
@@ -157,27 +120,20 @@ fn a_layout_graph_with_known_lengths() {
             row[unused].fill(-1.0);
         }
     }
-    let opcodes = [PARAMETER, PARAMETER, DOT];
-    let layout = graph(
-        Task::Layout,
-        &opcodes,
-        padded,
-        &[[2, 0], [2, 1]],
-        &[2],
-        Pad::MinusOne,
-    );
-    let lengths = [0, 0, 0, 2];
+    let edges = [[2, 0], [2, 1]];
+    let layout = graph(Task::Layout, &OPCODES, &padded, &edges, Pad::MinusOne);
     let form = Form::default()
         .bytes(b"hlorank-graph\x01\0\0\0\x02")
-        .counts([3, 2, 1]);
-    let form = form
-        .bytes(&opcodes)
+        .counts([3, 2, 1])
+        .bytes(&OPCODES)
         .floats(&features)
         .bytes(&[1])
-        .bytes([lengths; 3].as_flattened());
+        .bytes([[0, 0, 0, 2]; 3].as_flattened())
+        .numbers([2, 0, 2, 1])
+        .numbers([2]);
     check(
         layout.hash(),
-        &form.numbers([2, 0, 2, 1]).numbers([2]),
+        &form,
         "a4a6050870ecc5811ad68e742c571c963291c0e181dadd17e23d87d61bbc0a55",
     );
 }
@@ -198,25 +154,21 @@ ENTRY main {
     let module = HloModule::read_text(text, &Limits::default()).unwrap();
     let program = module.into_graph(Task::Fusion, Vec::new()).unwrap();
     assert_eq!(program.configurable(), [1]);
+    let lengths = program.sequence_lengths().unwrap().iter();
+    let lengths: Vec<u8> = lengths.flat_map(|lengths| lengths.0).collect();
     let form = Form::default()
         .bytes(b"hlorank-graph\x01\0\0\0\x03")
-        .counts([3, 2, 1]);
-    let form = form
+        .counts([3, 2, 1])
         .bytes(program.opcodes())
         .floats(program.raw_features())
-        .bytes(&[1]);
-    let lengths: Vec<[u8; 4]> = program
-        .sequence_lengths()
-        .unwrap()
-        .iter()
-        .map(|lengths| lengths.0)
-        .collect();
-    let form = form
-        .bytes(lengths.as_flattened())
+        .bytes(&[1])
+        .bytes(&lengths)
         .numbers([1, 0, 2, 1])
-        .numbers([1]);
-    let form = form.numbers([0, 2]).counts([3]).bytes(&[4]).counts([0]);
-    let form = form
+        .numbers([1])
+        .numbers([0, 2])
+        .counts([3])
+        .bytes(&[4])
+        .counts([0])
         .bytes(&[3])
         .counts([1])
         .numbers([0])
@@ -234,22 +186,16 @@ ENTRY main {
 /// Vector 5: a graph of a feature set.
 #[test]
 fn a_graph_of_two_columns() {
-    let (features, edges) = (vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], vec![[2, 0], [1, 0]]);
-    let graph = FeatureGraph::new(
-        "loops".to_owned(),
-        3,
-        features.clone(),
-        edges,
-        &Limits::default(),
-    );
+    let features = vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
     let form = Form::default()
         .bytes(b"hlorank-feature-graph\x01\0\0\0")
         .counts([5])
-        .bytes(b"loops");
-    let form = form
+        .bytes(b"loops")
         .counts([3, 2, 2])
         .floats(&features)
         .numbers([1, 0, 2, 0]);
+    let (edges, limits) = (vec![[2, 0], [1, 0]], Limits::default());
+    let graph = FeatureGraph::new("loops".to_owned(), 3, features, edges, &limits);
     check(
         Graph::of_features(graph.unwrap()).hash(),
         &form,

@@ -1,14 +1,14 @@
 //! What holds for configurations of every kind and in every form.
 
 use hlorank_proto::v1::config_batch::Configs;
-use proptest::{array::uniform3, collection::vec, prelude::*};
+use proptest::{array::uniform3, collection::vec, prelude::*, sample::Index};
 
 use hlorank_graph::{
     ConfigurationError, Configurations, EncodedBatch, FusionBatch, LayoutBatchBuilder, LayoutEntry,
     Limits, NodeFeatureBatch, Task, TileBatch, TileConfiguration,
 };
 
-use crate::forms::forms;
+use crate::forms::{forms, slots};
 
 const LIMITS: fn() -> Limits = Limits::default;
 
@@ -70,13 +70,7 @@ fn batches() -> impl Strategy<Value = Configurations> {
 
 /// Returns a node for every slot of a batch.
 fn nodes(batch: &Configurations) -> Vec<u32> {
-    let slots = match batch {
-        Configurations::Tile(_) => 0,
-        Configurations::Layout(batch) => batch.slots(),
-        Configurations::Fusion(batch) => batch.slots(),
-        Configurations::FeatureSet(batch) => batch.nodes(),
-    };
-    (0..).step_by(3).take(slots).collect()
+    (0..).step_by(3).take(slots(batch)).collect()
 }
 
 fn read(form: &Configs, task: Task, nodes: &[u32]) -> Configurations {
@@ -106,6 +100,16 @@ proptest! {
     }
 
     #[test]
+    fn a_selection_holds_what_it_selects(batch in batches(), numbers in vec(any::<Index>(), 1..9)) {
+        let numbers: Vec<usize> = numbers.iter().map(|number| number.index(batch.len())).collect();
+        let selected = batch.select(&numbers);
+        prop_assert_eq!(selected.len(), numbers.len());
+        for (place, &number) in numbers.iter().enumerate() {
+            prop_assert_eq!(selected.canonical(place), batch.canonical(number));
+        }
+    }
+
+    #[test]
     fn any_bytes_are_read_or_refused(bytes in vec(any::<u8>(), 0..40)) {
         for task in Task::ALL {
             let read = Configurations::from_canonical(task, [bytes.as_slice()], &LIMITS());
@@ -127,28 +131,28 @@ fn nothing_is_no_batch() {
 }
 
 #[test]
-fn tiles_are_sent_packed_if_possible() {
-    let form = |outputs: [Vec<i64>; 2]| {
-        tiles(&outputs.map(|output| [vec![], output, vec![]])).to_smallest_form()
-    };
-    let packed = form([vec![1], vec![2]]);
-    assert!(matches!(packed, Configs::PackedTileConfigs(_)));
-    let readable = form([vec![1], vec![2, 3]]);
-    assert!(matches!(readable, Configs::TileConfigs(_)));
-}
-
-#[test]
-fn layouts_with_few_changes_are_sent_as_changes() {
-    let form = |changed: usize| {
+fn the_smallest_form_that_can_hold_a_batch_is_sent() {
+    let two_tiles = |outputs: [Vec<i64>; 2]| tiles(&outputs.map(|output| [vec![], output, vec![]]));
+    let changed_layouts = |changed: usize| {
         let layout = |config| {
             let mut entries = vec![[0; 3]; 40];
             entries[..changed].fill([config, 0, 0]);
             entries
         };
-        layouts(&(0..10).map(layout).collect::<Vec<_>>()).to_smallest_form()
+        layouts(&(0..10).map(layout).collect::<Vec<_>>())
     };
-    assert!(matches!(form(3), Configs::DeltaLayoutConfigs(_)));
-    assert!(matches!(form(30), Configs::PackedLayoutConfigs(_)));
+    let other_list = tiles(&[[vec![1], vec![], vec![]], [vec![], vec![1], vec![]]]);
+    for (batch, form) in [
+        (two_tiles([vec![1], vec![2]]), "packed_tile_configs"),
+        (two_tiles([vec![1], vec![2, 3]]), "tile_configs"),
+        (two_tiles([vec![1], vec![1 << 40]]), "tile_configs"),
+        (other_list, "tile_configs"),
+        (changed_layouts(3), "delta_layout_configs"),
+        (changed_layouts(30), "packed_layout_configs"),
+    ] {
+        let encoded = EncodedBatch::try_from(&batch.to_smallest_form()).unwrap();
+        assert_eq!(encoded.field(), form, "{batch:?}");
+    }
 }
 
 #[test]

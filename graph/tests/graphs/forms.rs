@@ -6,6 +6,17 @@ use hlorank_proto::v1::{
     config_batch::Configs,
 };
 
+/// Returns the number of slots, or of nodes, that each configuration of a batch is of.
+#[must_use]
+pub fn slots(batch: &Configurations) -> usize {
+    match batch {
+        Configurations::Tile(_) => 0,
+        Configurations::Layout(batch) => batch.slots(),
+        Configurations::Fusion(batch) => batch.slots(),
+        Configurations::FeatureSet(batch) => batch.nodes(),
+    }
+}
+
 /// Writes every form that can hold the batch; `nodes` holds the node of each slot.
 #[must_use]
 pub fn forms(batch: &Configurations, nodes: &[u32]) -> Vec<Configs> {

@@ -1,12 +1,14 @@
 //! The columns of a tile that follow from the loops of its kernel: those of dispatches of IREE's are what another
 //! implementation made of them, and the README has every column.
 
-use std::{collections::HashMap, fs, path::PathBuf};
+use std::{collections::HashMap, fs};
 
 use hlorank_graph::{
     Graph, GraphArrays, GraphError, GraphFile, HloModule, LOOP_COLUMNS, LOOP_FEATURES, Limits,
-    LoopNest, MeasuredGraph, Pad, Task,
+    LoopNest, MeasuredGraph, Pad, SegmentedGraph, Task,
 };
+
+use crate::fixture;
 
 const README: &str = include_str!("../../README.md");
 
@@ -24,18 +26,14 @@ const TILE: [f32; 24] = [
     16.,
 ];
 
-fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/data/loops")
-}
-
 fn dispatch(name: &str) -> MeasuredGraph {
-    let path = folder().join(format!("{name}.pb"));
+    let path = fixture(&format!("loops/{name}.pb"));
     let file = GraphFile::read(&path, Task::Tile, &Limits::default()).unwrap();
     file.graphs.into_iter().next().unwrap()
 }
 
-fn kernel() -> Graph {
-    let module = HloModule::read_text(TEXT, &Limits::default()).unwrap();
+fn kernel(text: &str) -> Graph {
+    let module = HloModule::read_text(text, &Limits::default()).unwrap();
     module.into_graph(Task::Tile, Vec::new()).unwrap()
 }
 
@@ -57,18 +55,14 @@ fn columns(loops: &LoopNest, tile: &[f32]) -> Vec<f32> {
     columns
 }
 
-fn names() -> Vec<String> {
-    let groups = LOOP_COLUMNS.iter();
-    let names =
-        groups.flat_map(|(group, names)| names.iter().map(move |name| format!("{group}.{name}")));
-    names.collect()
-}
-
 #[test]
 fn tiles_of_dispatches_have_the_columns_of_another_implementation() {
-    let expected = fs::read(folder().join("columns.json")).unwrap();
+    let expected = fs::read(fixture("loops/columns.json")).unwrap();
     let expected: HashMap<String, Vec<Vec<f32>>> = serde_json::from_slice(&expected).unwrap();
-    let names = names();
+    let names: Vec<String> = LOOP_COLUMNS
+        .iter()
+        .flat_map(|(group, names)| names.iter().map(move |name| format!("{group}.{name}")))
+        .collect();
     for (name, tiles) in expected {
         let MeasuredGraph {
             graph,
@@ -97,7 +91,7 @@ fn tiles_of_dispatches_have_the_columns_of_another_implementation() {
 
 #[test]
 fn a_kernel_sent_as_arrays_has_the_hash_and_the_loops_of_its_module() {
-    for graph in [kernel(), dispatch("unet_nchw.1").graph] {
+    for graph in [kernel(TEXT), dispatch("unet_nchw.1").graph] {
         let operands = graph.operands().unwrap().numbers().to_vec();
         let sent = arrays(&graph).with_operands(operands).unwrap();
         let again = Graph::new(Task::Tile, sent, Vec::new()).unwrap();
@@ -108,52 +102,26 @@ fn a_kernel_sent_as_arrays_has_the_hash_and_the_loops_of_its_module() {
 
 #[test]
 fn without_operands_loops_are_guessed_by_equal_sizes() {
-    let guessed = Graph::new(Task::Tile, arrays(&kernel()), Vec::new()).unwrap();
-    assert_ne!(guessed.hash(), kernel().hash());
+    let guessed = Graph::new(Task::Tile, arrays(&kernel(TEXT)), Vec::new()).unwrap();
+    assert_ne!(guessed.hash(), kernel(TEXT).hash());
     let loops = guessed.loops().unwrap();
     assert!(!loops.is_exact());
     // Every dimension is 16, so the contracted ones were guessed wrongly.
     assert_ne!(
         columns(&loops, &TILE),
-        columns(&kernel().loops().unwrap(), &TILE)
+        columns(&kernel(TEXT).loops().unwrap(), &TILE)
     );
     let sizes = TEXT.replace("f32[16,16] parameter(1)", "f32[16,8] parameter(1)");
     let sizes = sizes.replace("f32[16,16] dot", "f32[8,16] dot");
-    let module = HloModule::read_text(&sizes, &Limits::default()).unwrap();
-    let distinct = module.into_graph(Task::Tile, Vec::new()).unwrap();
+    let distinct = kernel(&sizes);
     let guessed = LoopNest::new(&arrays(&distinct));
     let exact = distinct.loops().unwrap();
     assert_eq!(columns(&guessed, &TILE), columns(&exact, &TILE));
 }
 
 #[test]
-fn a_convolution_in_groups_reduces_the_channels_of_a_group() {
-    let reduced = |channels: usize, groups: usize| {
-        let text = format!(
-            "HloModule kernel\nENTRY main {{\n  x = f32[1,9,9,{}] parameter(0)\n  k = f32[3,3,{channels},8] parameter(1)\n  \
-             ROOT c = f32[1,7,7,8] convolution(x, k), window={{size=3x3}}, dim_labels=b01f_01io->b01f, \
-             feature_group_count={groups}\n}}\n",
-            channels * groups
-        );
-        let module = HloModule::read_text(&text, &Limits::default()).unwrap();
-        let graph = module.into_graph(Task::Tile, Vec::new()).unwrap();
-        let columns = names()
-            .into_iter()
-            .zip(columns(&graph.loops().unwrap(), &TILE));
-        let extents = columns
-            .filter(|(name, _)| name.starts_with("reduction_loop") && name.ends_with(".extent"));
-        extents.map(|(_, extent)| extent).collect::<Vec<_>>()
-    };
-    // Logarithms, of the minor loop first; a loop that there is not has -9.
-    let [two, three] = [2_f32, 3.].map(f32::log2);
-    assert_eq!(reduced(4, 1), [2.0 * two, three, three]);
-    assert_eq!(reduced(2, 4), [two, three, three]);
-    assert_eq!(reduced(1, 8), [three, three, -9.0]);
-}
-
-#[test]
 fn operands_that_do_not_fit_the_graph_are_refused() {
-    let sound = kernel().operands().unwrap().numbers().to_vec();
+    let sound = kernel(TEXT).operands().unwrap().numbers().to_vec();
     assert_eq!(sound, [0, 3, 2, 0, 0, 0, 0, 2, 0, 1, 6, 1, 0, 1, 0, 0, 0]);
     for (place, value, found) in [
         (0, 3, 1),
@@ -166,7 +134,7 @@ fn operands_that_do_not_fit_the_graph_are_refused() {
     ] {
         let mut numbers = sound.clone();
         numbers[place] = value;
-        let refused = arrays(&kernel()).with_operands(numbers).unwrap_err();
+        let refused = arrays(&kernel(TEXT)).with_operands(numbers).unwrap_err();
         assert_eq!(refused, GraphError::Operands { place: found }, "{place}");
     }
 }
@@ -180,11 +148,9 @@ fn graphs_of_layouts_have_neither_operands_nor_loops() {
 
 #[test]
 fn kernels_that_differ_in_operands_alone_have_segments_of_their_own() {
+    let digest = |text: &str| SegmentedGraph::new(&kernel(text)).segments[0].digest;
     let swapped = TEXT.replace("dot(b, a)", "dot(a, b)");
-    let module = HloModule::read_text(&swapped, &Limits::default()).unwrap();
-    let swapped = module.into_graph(Task::Tile, Vec::new()).unwrap();
-    let digest = |graph: &Graph| hlorank_graph::SegmentedGraph::new(graph).segments[0].digest;
-    assert_ne!(digest(&swapped), digest(&kernel()));
+    assert_ne!(digest(&swapped), digest(TEXT));
 }
 
 #[test]

@@ -12,3 +12,12 @@ mod loops;
 pub mod module;
 mod reading;
 mod recognized;
+
+use std::path::{Path, PathBuf};
+
+/// Returns the path of a file or folder of `tests/data`.
+fn fixture(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../tests/data")
+        .join(path)
+}

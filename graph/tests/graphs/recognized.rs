@@ -1,15 +1,11 @@
 //! What a file is: `tests/data/recognize.json` holds this reader and Python's to the same modules and the same words.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use hlorank_graph::{GraphFile, GraphSource, Limits, Task};
 use serde_json::Value;
 
-fn vectors() -> Vec<Value> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recognize.json");
-    let vectors: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    vectors.as_array().unwrap().clone()
-}
+use crate::fixture;
 
 fn latin_1(text: &Value) -> Vec<u8> {
     text.as_str()
@@ -30,7 +26,9 @@ fn sent(source: &GraphSource) -> (&str, Vec<u8>) {
 
 #[test]
 fn every_file_is_read_or_named_as_by_every_client() {
-    for vector in vectors() {
+    let vectors = fs::read(fixture("recognize.json")).unwrap();
+    let vectors: Vec<Value> = serde_json::from_slice(&vectors).unwrap();
+    for vector in vectors {
         let name = vector["name"].as_str().unwrap();
         let read = GraphFile::parse(
             "graph".as_ref(),

@@ -105,19 +105,11 @@ impl Column {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::point::NodeColumns;
-
-    fn points(columns: &[&[f64]]) -> Vec<Point> {
-        let point = |columns: &&[f64]| Point {
-            columns: NodeColumns::of_values(columns),
-            ..Point::default()
-        };
-        columns.iter().map(point).collect()
-    }
 
     #[test]
     fn positive_columns_count_by_their_logarithm() {
-        let points = points(&[&[1.0, 0.0], &[2.0, 1.0], &[4.0, 1.0]]);
+        let points =
+            [[1.0, 0.0], [2.0, 1.0], [4.0, 1.0]].map(|columns| Point::of_columns(&columns));
         let scale = ColumnScale::new(&points, &[0.0; 3]);
         let at = |number: usize| scale.coordinates(&points[number]);
         let step = at(1)[0] - at(0)[0];
@@ -127,17 +119,15 @@ mod tests {
 
     #[test]
     fn of_many_columns_those_that_go_with_the_times_are_kept() {
-        let rows: Vec<Vec<f64>> = (0..8)
-            .map(|row| {
-                let noise = |column: u32| f64::from((row * 5 + column * 3) % 7);
-                let mut columns: Vec<f64> = (0..100).map(noise).collect();
-                columns[70] = f64::from(row);
-                columns
-            })
-            .collect();
-        let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
+        let point = |row: u32| {
+            let noise = |column: u32| f64::from((row * 5 + column * 3) % 7);
+            let mut columns: Vec<f64> = (0..100).map(noise).collect();
+            columns[70] = f64::from(row);
+            Point::of_columns(&columns)
+        };
+        let points: Vec<Point> = (0..8).map(point).collect();
         let times: Vec<f64> = (0..8).map(f64::from).collect();
-        let scale = ColumnScale::new(&points(&rows), &times);
+        let scale = ColumnScale::new(&points, &times);
         assert_eq!(scale.0.len(), MAX_COLUMNS);
         assert!(scale.0.iter().any(|column| column.place == 70));
         assert!(scale.0.is_sorted_by_key(|column| column.place));

@@ -490,7 +490,7 @@ mod tests {
 
     fn assert_close(found: &[f64], expected: &[f64]) {
         assert_eq!(found.len(), expected.len());
-        for (one, other) in found.iter().zip(expected) {
+        for (one, other) in iter::zip(found, expected) {
             assert!((one - other).abs() < 1e-9, "{found:?}, {expected:?}");
         }
     }
@@ -539,26 +539,13 @@ mod tests {
         );
     }
 
-    fn kernel() -> Kernel {
-        let point = |(score, orders): (f64, [u32; 3])| Point {
-            score,
-            orders: orders.into(),
-            ..Point::default()
-        };
-        Kernel::of_points(
-            &[0.0, 1.0, 2.0, 4.0]
-                .into_iter()
-                .zip(ORDERS)
-                .map(point)
-                .collect::<Vec<_>>(),
-            1.0,
-            None,
-        )
-    }
-
     #[test]
     fn sums_are_those_over_every_tensor() {
-        let kernel = kernel();
+        let point = |(score, orders): (f64, &[u32; 3])| Point::of_orders(score, orders);
+        let points: Vec<Point> = iter::zip([0.0, 1.0, 2.0, 4.0], &ORDERS)
+            .map(point)
+            .collect();
+        let kernel = Kernel::of_points(&points, 1.0, None);
         let gram = kernel.gram();
         let variances = [0.5, 2.0, 3.0];
         let covariance = gram.covariance(&variances);
@@ -570,13 +557,9 @@ mod tests {
         let weighed = gram.weigh(&products);
         for (row, one) in kernel.measured.iter().enumerate() {
             let expected = kernel.covariances(one, &kernel.of_tensors(&variances));
-            for (found, expected) in covariance[4 * row..][..4].iter().zip(expected) {
-                assert!((found - expected).abs() < 1e-12);
-            }
+            assert_close(&covariance[4 * row..][..4], &expected);
         }
-        for (found, expected) in gram.weigh_products(&factors).iter().zip(&weighed) {
-            assert!((found - expected).abs() < 1e-12);
-        }
+        assert_close(&gram.weigh_products(&factors), &weighed);
         let alike = [[0, 1, 3], [0, 1, 3], [2, 2, 2], [0, 1, 3]];
         let by_hand: f64 = (0..4)
             .map(|row| {

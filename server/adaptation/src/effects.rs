@@ -133,11 +133,7 @@ mod tests {
             .map(|effect| BTreeMap::from([effect]))
             .to_vec(),
         };
-        let point = |first| Point {
-            score: 3.0,
-            orders: [first, 7, 0, 3, 7, 0].into(),
-            ..Point::default()
-        };
+        let point = |first| Point::of_orders(3.0, &[first, 7, 0, 3, 7, 0]);
         let means = LayoutMeans::new(&effects, &[], &batch);
         for (config, first) in [(0, 1), (1, 2)] {
             let mean = means.mean(3.0, batch.row(config));

@@ -271,13 +271,11 @@ mod tests {
 
     #[test]
     fn tiles_of_equal_volume_are_more_alike() {
-        let tile = |bounds: &[f64]| Point {
-            bounds: bounds.into(),
-            ..Point::default()
+        let kernel = Kernel::of_points(&[Point::of_bounds(&[1.0, 2.0])], 1.0, None);
+        let alike = |bounds: &[f64]| {
+            let scaled = kernel.scaled(&Point::of_bounds(bounds));
+            kernel.covariances(&scaled, &[0.0, 1.0])[0]
         };
-        let kernel = Kernel::of_points(&[tile(&[1.0, 2.0])], 1.0, None);
-        let alike =
-            |bounds: &[f64]| kernel.covariances(&kernel.scaled(&tile(bounds)), &[0.0, 1.0])[0];
         assert_eq!(alike(&[1.0, 2.0]), 1.0);
         assert!(
             alike(&[2.0, 1.0]) > alike(&[2.0, 3.0]),
@@ -287,12 +285,11 @@ mod tests {
 
     #[test]
     fn tensors_are_alike_if_their_orders_are_equal() {
-        let point = |orders: &[u32], score| Point {
-            score,
-            orders: orders.into(),
-            ..Point::default()
-        };
-        let kernel = Kernel::of_points(&[point(&[1, 2], 0.0), point(&[1, 3], 2.0)], 2.0, None);
+        let points = [
+            Point::of_orders(0.0, &[1, 2]),
+            Point::of_orders(2.0, &[1, 3]),
+        ];
+        let kernel = Kernel::of_points(&points, 2.0, None);
         assert_eq!(
             (
                 kernel.dense(),
@@ -301,7 +298,7 @@ mod tests {
             ),
             (1, 2, 2)
         );
-        let candidate = kernel.scaled(&point(&[1, 3], 1.0));
+        let candidate = kernel.scaled(&Point::of_orders(1.0, &[1, 3]));
         assert_eq!(
             kernel.covariances(&candidate, &[0.5, 0.25, 0.125]),
             [0.25, 0.375]

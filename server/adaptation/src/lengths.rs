@@ -267,19 +267,12 @@ mod tests {
 
     /// Configurations on a grid whose time depends on the first of two columns.
     fn grid() -> (Vec<Vec<f64>>, Vec<f64>) {
-        let coordinates: Vec<Vec<f64>> = (0..25_u32)
-            .map(|number| {
-                [number % 5, number * 7 / 5 % 5]
-                    .map(|each| f64::from(each) / 1.5)
-                    .to_vec()
-            })
-            .collect();
-        let times: Vec<f64> = coordinates
-            .iter()
-            .map(|at| libm::sin(3.0 * at[0]))
-            .collect();
-        let mean = times.iter().sum::<f64>() / 25.0;
-        (coordinates, times.iter().map(|time| time - mean).collect())
+        let at = |number: u32| [number % 5, number * 7 / 5 % 5].map(|each| f64::from(each) / 1.5);
+        let coordinates: Vec<Vec<f64>> = (0..25).map(|number| at(number).to_vec()).collect();
+        let times = coordinates.iter().map(|at| libm::sin(3.0 * at[0]));
+        let mean = times.clone().sum::<f64>() / 25.0;
+        let residuals = times.map(|time| time - mean).collect();
+        (coordinates, residuals)
     }
 
     fn observed<'a>(coordinates: &'a [Vec<f64>], residuals: &'a [f64]) -> Observations<'a> {
@@ -296,9 +289,11 @@ mod tests {
     fn a_column_without_effect_gets_a_long_length() {
         let (coordinates, residuals) = grid();
         let learned = Lengths::new(&observed(&coordinates, &residuals));
-        println!("{learned:?}");
-        assert!(learned.of_columns[1] > 3.0 * learned.of_columns[0]);
-        assert!(learned.noise < 0.1 * learned.amplitude);
+        assert!(
+            learned.of_columns[1] > 3.0 * learned.of_columns[0],
+            "{learned:?}"
+        );
+        assert!(learned.noise < 0.1 * learned.amplitude, "{learned:?}");
     }
 
     #[test]

@@ -282,16 +282,24 @@ impl SlowSide {
 }
 
 #[cfg(test)]
+impl Measurement {
+    /// A time that was measured once.
+    pub(super) fn of_time(point: Point, seconds: f64) -> Self {
+        Self {
+            point,
+            seconds: Some(seconds),
+            repeats: 1,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     fn measured(bound: f64, seconds: impl Into<Option<f64>>, repeats: u32) -> Measurement {
-        let point = Point {
-            bounds: [bound].into(),
-            ..Point::default()
-        };
         Measurement {
-            point,
+            point: Point::of_bounds(&[bound]),
             seconds: seconds.into(),
             repeats,
         }

@@ -196,16 +196,6 @@ impl NodeColumns {
         Self(Some((configurations, config)))
     }
 
-    /// The columns of a configuration of one node.
-    #[cfg(test)]
-    #[expect(clippy::cast_possible_truncation, reason = "tests have small numbers")]
-    pub fn of_values(values: &[f64]) -> Self {
-        let values: Vec<f32> = values.iter().map(|&value| value as f32).collect();
-        let limits = hlorank_graph::Limits::default();
-        let batch = NodeFeatureBatch::from_values([1, values.len()], &values, &limits).unwrap();
-        Self::new(Arc::new(Configurations::FeatureSet(batch)), 0)
-    }
-
     fn batch(&self) -> Option<(&NodeFeatureBatch, usize)> {
         let (configurations, config) = self.0.as_ref()?;
         match &**configurations {
@@ -294,6 +284,38 @@ impl PartialEq for NodeColumns {
 }
 
 #[cfg(test)]
+impl Point {
+    /// A layout, by the orders of its tensors.
+    pub(super) fn of_orders(score: f64, orders: &[u32]) -> Self {
+        Self {
+            score,
+            orders: orders.into(),
+            ..Self::default()
+        }
+    }
+
+    /// A tile, by the logarithms of its bounds.
+    pub(super) fn of_bounds(bounds: &[f64]) -> Self {
+        Self {
+            bounds: bounds.into(),
+            ..Self::default()
+        }
+    }
+
+    /// A configuration of a feature set, by the columns of its only node.
+    #[expect(clippy::cast_possible_truncation, reason = "tests have small numbers")]
+    pub(super) fn of_columns(values: &[f64]) -> Self {
+        let values: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+        let limits = hlorank_graph::Limits::default();
+        let batch = NodeFeatureBatch::from_values([1, values.len()], &values, &limits).unwrap();
+        Self {
+            columns: NodeColumns::new(Arc::new(Configurations::FeatureSet(batch)), 0),
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use hlorank_graph::Limits;
 
@@ -332,10 +354,7 @@ mod tests {
     #[test]
     fn a_volume_is_the_product_of_bounds_of_one_kind() {
         let bounds = [[1.0, 2.0, 0.0, 0.0, 0.0, 0.0], [4.0; 6], [0.0; 6]].concat();
-        let point = Point {
-            bounds: bounds.into(),
-            ..Point::default()
-        };
+        let point = Point::of_bounds(&bounds);
         assert_eq!(point.volumes().collect::<Vec<_>>(), [3.0, 24.0, 0.0]);
     }
 

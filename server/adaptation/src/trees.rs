@@ -486,16 +486,9 @@ impl Rows for [Point] {
 mod tests {
     use super::*;
 
-    fn point(features: &[f64]) -> Point {
-        Point {
-            bounds: features.into(),
-            ..Point::default()
-        }
-    }
-
     fn examples(rows: impl Iterator<Item = u32>) -> (Vec<Point>, Vec<f64>) {
         let features = |row: u32| [row % 8, row / 8 % 8, row * 5 % 7].map(f64::from);
-        let points: Vec<Point> = rows.map(|row| point(&features(row))).collect();
+        let points: Vec<Point> = rows.map(|row| Point::of_bounds(&features(row))).collect();
         let target = |point: &Point| {
             let row = &point.bounds;
             let corner = if row[0] > 3.0 && row[1] > 3.0 {
@@ -534,8 +527,8 @@ mod tests {
 
     #[test]
     fn equal_rows_or_none_teach_their_mean() {
-        let trees = learned(&(vec![point(&[1.0]); 9], vec![2.0; 9]), None);
-        assert!((trees.predict([point(&[5.0])].as_slice())[0] - 2.0).abs() < 0.1);
+        let trees = learned(&(vec![Point::of_bounds(&[1.0]); 9], vec![2.0; 9]), None);
+        assert!((trees.predict([Point::of_bounds(&[5.0])].as_slice())[0] - 2.0).abs() < 0.1);
         let nothing = learned(&(Vec::new(), Vec::new()), None);
         assert_eq!(nothing.predict([Point::default()].as_slice()), [0.0]);
     }
@@ -543,11 +536,11 @@ mod tests {
     #[test]
     fn rows_count_by_their_weights() {
         let points: Vec<Point> = (0..40_u32)
-            .map(|row| point(&[f64::from(row % 2)]))
+            .map(|row| Point::of_bounds(&[f64::from(row % 2)]))
             .collect();
         let targets: Vec<f64> = (0..40_u32).map(|row| f64::from(row / 20)).collect();
         let weights: Vec<f64> = targets.iter().map(|target| 1.0 + 99.0 * target).collect();
         let trees = learned(&(points, targets), Some(&weights));
-        assert!(trees.predict([point(&[0.0])].as_slice())[0] > 0.9);
+        assert!(trees.predict([Point::of_bounds(&[0.0])].as_slice())[0] > 0.9);
     }
 }

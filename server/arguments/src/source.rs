@@ -211,37 +211,18 @@ mod tests {
     }
 
     #[test]
-    fn an_error_about_a_number_says_what_is_expected() {
-        let error = error_of(&["program", "call", "--port", "few"], None);
-        assert!(
-            error.contains("expected a whole number, such as 8"),
-            "{error}"
-        );
-        assert!(!error.contains("invalid digit"), "{error}");
-    }
-
-    #[test]
-    fn an_error_about_a_value_names_the_variable_that_it_came_from() {
-        // The test sets no variable of its process, and so the value itself is the default's.
-        let error = error_of(&["program", "call"], Some("many"));
-        assert!(
-            error.contains("invalid value 'many' for '--port"),
-            "{error}"
-        );
-        assert!(
-            error.contains("the environment variable HLORANK_NO_SUCH_VARIABLE"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn an_error_about_an_argument_names_no_variable() {
+    fn an_error_about_an_argument_says_what_is_expected_and_names_no_variable() {
         for arguments in [
             &["program", "call", "--port", "few"][..],
             &["program", "call", "--port=few"],
         ] {
             let error = error_of(arguments, Some("80"));
             assert!(error.contains("invalid value 'few' for '--port"), "{error}");
+            assert!(
+                error.contains("expected a whole number, such as 8"),
+                "{error}"
+            );
+            assert!(!error.contains("invalid digit"), "{error}");
             assert!(!error.contains("HLORANK_NO_SUCH_VARIABLE"), "{error}");
         }
     }

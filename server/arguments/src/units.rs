@@ -151,16 +151,12 @@ mod tests {
     #[test]
     fn sizes_and_durations_are_read_as_the_shared_vectors_say() {
         for case in vectors("sizes") {
-            assert_eq!(
-                bytes(case[0].as_str().unwrap()),
-                Ok(case[1].as_u64().unwrap()),
-                "{case}"
-            );
+            let size = bytes(case[0].as_str().unwrap());
+            assert_eq!(size, Ok(case[1].as_u64().unwrap()), "{case}");
         }
         for case in vectors("durations") {
-            let seconds =
-                duration(case[0].as_str().unwrap()).map(|duration| duration.as_secs_f64());
-            assert_eq!(seconds, Ok(case[1].as_f64().unwrap()), "{case}");
+            let seconds = duration(case[0].as_str().unwrap()).unwrap().as_secs_f64();
+            assert_eq!(seconds, case[1].as_f64().unwrap(), "{case}");
         }
     }
 

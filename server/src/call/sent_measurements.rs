@@ -229,23 +229,6 @@ fn out_of_range<T>(
 mod tests {
     use super::*;
 
-    fn checked(
-        seconds: &[f64],
-        repeats: &[u32],
-        failures: &[i32],
-    ) -> Result<Vec<Outcome>, MeasurementError> {
-        let seconds = seconds.to_vec();
-        let repeats = repeats.to_vec();
-        let failures = failures.to_vec();
-        let sent = Adapt {
-            seconds,
-            repeats,
-            failures,
-            ..Adapt::default()
-        };
-        outcomes(&ADAPT, &sent, 2)
-    }
-
     #[test]
     fn repeats_are_1_and_nothing_failed_by_default() {
         let outcome = |seconds, failure| Outcome {
@@ -253,12 +236,23 @@ mod tests {
             repeats: 1,
             failure,
         };
+        let ran = Adapt {
+            seconds: vec![1.0, 2.0],
+            ..Adapt::default()
+        };
+        let failed = Adapt {
+            seconds: vec![1.0, 0.0],
+            failures: vec![0, 2],
+            ..Adapt::default()
+        };
         assert_eq!(
-            checked(&[1.0, 2.0], &[], &[]).unwrap(),
+            outcomes(&ADAPT, &ran, 2).unwrap(),
             [outcome(1.0, 0), outcome(2.0, 0)]
         );
-        let failed = checked(&[1.0, 0.0], &[1, 1], &[0, 2]).unwrap();
-        assert_eq!(failed, [outcome(1.0, 0), outcome(0.0, 2)]);
+        assert_eq!(
+            outcomes(&ADAPT, &failed, 2).unwrap(),
+            [outcome(1.0, 0), outcome(0.0, 2)]
+        );
     }
 
     #[test]
@@ -283,17 +277,7 @@ mod tests {
         };
         assert_eq!(ids(&[b"a", b"b"]).unwrap(), [b"a", b"b"]);
         assert_eq!(ids(&[]).unwrap(), [outcomes[0].id(), outcomes[0].id()]);
-        for (refused, expected) in [
-            (ids(&[b"a", b""]), "ids[1] is 0 bytes long"),
-            (ids(&[&[7; 65], b"a"]), "ids[0] is 65 bytes long"),
-        ] {
-            assert!(refused.unwrap_err().to_string().contains(expected));
-        }
-        assert!(
-            ids(&[b"a"])
-                .unwrap_err()
-                .to_string()
-                .contains("ids has 1 values for 2")
-        );
+        let refused = ids(&[b"a", b""]).unwrap_err().to_string();
+        assert!(refused.contains("ids[1] is 0 bytes long"), "{refused}");
     }
 }

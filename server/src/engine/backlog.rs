@@ -310,11 +310,16 @@ mod tests {
         backlog
     }
 
-    fn now() -> Terms {
+    /// Those of a call that has to end in this time.
+    fn within(time: Duration) -> Terms {
         Terms {
-            deadline: Some(Instant::now()),
+            deadline: Some(Instant::now() + time),
             ..Terms::default()
         }
+    }
+
+    fn now() -> Terms {
+        within(Duration::ZERO)
     }
 
     /// Returns the estimated time for `nodes` nodes.
@@ -361,12 +366,10 @@ mod tests {
     #[test]
     fn calls_take_turns() {
         let backlog = measured();
-        let large = backlog
-            .add(MODEL, Digest([4; 32]), 1_000_000, Terms::default())
-            .unwrap();
-        let small = backlog
-            .add(MODEL, Digest([5; 32]), 1_000, Terms::default())
-            .unwrap();
+        let [large, small] = [(4, 1_000_000), (5, 1_000)].map(|(graph, nodes)| {
+            let waiting = backlog.add(MODEL, Digest([graph; 32]), nodes, Terms::default());
+            waiting.unwrap()
+        });
         assert_near(estimate(&backlog, 10_000), Duration::from_micros(10_500));
         large.done(998_000);
         assert_near(estimate(&backlog, 10_000), Duration::from_micros(6_500));
@@ -399,20 +402,8 @@ mod tests {
     #[test]
     fn what_fits_the_deadline_is_taken() {
         let backlog = measured();
-        let soon = Instant::now() + Duration::from_secs(10);
-        assert!(
-            backlog
-                .add(
-                    MODEL,
-                    GRAPH,
-                    10_000_000,
-                    Terms {
-                        deadline: Some(soon),
-                        ..Terms::default()
-                    }
-                )
-                .is_ok()
-        );
+        let soon = within(Duration::from_secs(10));
+        assert!(backlog.add(MODEL, GRAPH, 10_000_000, soon).is_ok());
         assert!(backlog.add(MODEL, GRAPH, 1_000_000, now()).is_err());
         assert!(
             backlog.add(MODEL, GRAPH, 0, now()).is_ok(),

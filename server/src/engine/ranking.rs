@@ -71,12 +71,13 @@ mod tests {
 
     #[test]
     fn lower_scores_come_first_and_ties_by_number() {
-        assert_eq!(rank(&[2.0, 1.0, 2.0, -3.0, 1.0], 0), [3, 1, 4, 0, 2]);
-    }
-
-    #[test]
-    fn both_zeros_tie() {
-        assert_eq!(rank(&[0.0, -0.0, 0.0], 0), [0, 1, 2]);
+        let scores = [2.0, 1.0, 2.0, -3.0, 1.0];
+        let all = [3, 1, 4, 0, 2];
+        assert_eq!(rank(&scores, 0), all);
+        for top_k in 1..=scores.len() + 1 {
+            assert_eq!(rank(&scores, top_k), all[..top_k.min(scores.len())]);
+        }
+        assert_eq!(rank(&[0.0, -0.0, 0.0], 0), [0, 1, 2], "both zeros tie");
     }
 
     #[test]
@@ -87,14 +88,5 @@ mod tests {
         let mut expected: Vec<u32> = (0..100_000).collect();
         expected.sort_by(|one, other| scores[*one as usize].total_cmp(&scores[*other as usize]));
         assert_eq!(rank(&scores, 0), expected);
-    }
-
-    #[test]
-    fn the_top_is_the_start_of_the_whole_ranking() {
-        let scores: Vec<f32> = [5_u8, 3, 3, 9, 1, 3, 7].map(f32::from).to_vec();
-        let all = rank(&scores, 0);
-        for top_k in 1..=scores.len() + 1 {
-            assert_eq!(rank(&scores, top_k), all[..top_k.min(scores.len())]);
-        }
     }
 }

@@ -78,28 +78,3 @@ fn caller(proxies: &TrustedProxies, token: Option<TokenName>, request: &Request)
         Caller::Address(proxies.client(peer.ip(), request.headers()))
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use axum::body::Body;
-
-    use super::*;
-
-    #[test]
-    fn a_caller_is_its_token_or_its_address() {
-        let proxies = TrustedProxies::default();
-        let mut request = Request::new(Body::empty());
-        assert_eq!(caller(&proxies, None, &request), Caller::Unknown);
-        let peer = |port| TcpConnectInfo {
-            local_addr: None,
-            remote_addr: Some(([192, 0, 2, 7], port).into()),
-        };
-        request.extensions_mut().insert(peer(1000));
-        let one = caller(&proxies, None, &request);
-        request.extensions_mut().insert(peer(2000));
-        assert_eq!(caller(&proxies, None, &request), one, "whatever its port");
-        let token = TokenName("ci".into());
-        let named = caller(&proxies, Some(token.clone()), &request);
-        assert_eq!(named, Caller::Token(token));
-    }
-}

@@ -105,7 +105,6 @@ mod tests {
     use axum::{Router, body::Body, middleware::from_fn};
     use http::HeaderValue;
     use tonic::Code;
-    use tonic_types::StatusExt as _;
     use tower::ServiceExt as _;
 
     use super::*;
@@ -150,62 +149,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn answers_end_at_the_deadline() {
-        let every_second = stream::unfold((), |()| async {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            Some((Ok::<_, Status>(1), ()))
-        });
-        let deadline = read_deadline(&headers("2500m")).unwrap().unwrap();
-        let mut answers = Box::pin(end_at(deadline, Box::pin(every_second)));
-        assert!(answers.next().await.unwrap().is_ok());
-        assert!(answers.next().await.unwrap().is_ok());
-        assert_eq!(
-            answers.next().await.unwrap().unwrap_err().code(),
-            Code::DeadlineExceeded
-        );
-        assert!(answers.next().await.is_none());
-    }
-
-    /// Returns the status of a call whose handler takes two seconds, and how long the call took.
-    async fn answered(timeout: &'static str) -> (Option<Status>, Duration) {
+    async fn a_call_ends_slightly_before_its_deadline() {
         let slow = async || tokio::time::sleep(Duration::from_secs(2)).await;
         let layered = Router::new().fallback(slow).layer(from_fn(end_at_deadline));
         let mut request = Request::new(Body::empty());
-        *request.headers_mut() = headers(timeout);
+        *request.headers_mut() = headers("1500m");
         let started = Instant::now();
         let response = layered.oneshot(request).await.unwrap();
-        (
-            Status::from_header_map(response.headers()),
-            started.elapsed(),
-        )
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_call_ends_slightly_before_its_deadline() {
-        let (status, took) = answered("1500m").await;
-        let status = status.unwrap();
+        let took = started.elapsed();
+        let status = Status::from_header_map(response.headers()).unwrap();
         assert_eq!(status.code(), Code::DeadlineExceeded);
-        assert_eq!(
-            status.get_details_error_info().unwrap().reason,
-            "DEADLINE_EXCEEDED"
-        );
-        assert!(status.message().contains("1.5s"), "{}", status.message());
-        assert!(took < Duration::from_millis(1500), "{took:?}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_call_that_completes_in_time_is_answered() {
-        for timeout in ["3S", "99999999H"] {
-            let (status, took) = answered(timeout).await;
-            assert!(status.is_none(), "{status:?}");
-            assert!((2000..2010).contains(&took.as_millis()), "{took:?}");
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_call_without_any_time_is_rejected_immediately() {
-        let (status, took) = answered("0n").await;
-        assert_eq!(status.unwrap().code(), Code::DeadlineExceeded);
-        assert!(took < Duration::from_millis(2), "{took:?}");
+        assert!((1400..1500).contains(&took.as_millis()), "{took:?}");
     }
 }

@@ -232,24 +232,16 @@ fn check_canary(name: &str, split: CanarySplit, stable: Option<u64>) -> Result<u
 mod tests {
     use super::*;
 
-    const SPLIT: CanarySplit = CanarySplit {
-        version: 3,
-        percent: 10,
-    };
-
-    fn policy(pinned: Option<u64>, canary: Option<CanarySplit>) -> Policy {
-        Policy { pinned, canary }
-    }
-
     #[test]
     fn each_change_leads_to_one_policy() {
-        let before = policy(Some(2), Some(SPLIT));
+        let [one, two, three] = [1, 2, 3].map(Policy::of_pin);
+        let before = two.with_canary(3);
         for (change, needed, after) in [
-            (PolicyChange::Pin(1), Some(1), policy(Some(1), Some(SPLIT))),
-            (PolicyChange::Pin(3), Some(3), policy(Some(3), None)),
+            (PolicyChange::Pin(1), Some(1), one.with_canary(3)),
+            (PolicyChange::Pin(3), Some(3), three),
             (PolicyChange::Unpin, None, Policy::default()),
-            (PolicyChange::Rollback, Some(1), policy(Some(1), None)),
-            (PolicyChange::EndCanary, None, policy(Some(2), None)),
+            (PolicyChange::Rollback, Some(1), one),
+            (PolicyChange::EndCanary, None, two),
         ] {
             let changed = change.policy("a", before, needed, Some(2));
             assert_eq!(changed.unwrap(), after, "{change:?}");
@@ -258,9 +250,10 @@ mod tests {
 
     #[test]
     fn a_canary_serves_beside_another_version_that_is_pinned() {
-        let begin = PolicyChange::BeginCanary(SPLIT);
+        let expected = Policy::of_pin(2).with_canary(3);
+        let begin = PolicyChange::BeginCanary(expected.canary.unwrap());
         let after = |stable| begin.policy("a", Policy::default(), Some(3), stable);
-        assert_eq!(after(Some(2)).unwrap(), policy(Some(2), Some(SPLIT)));
+        assert_eq!(after(Some(2)).unwrap(), expected);
         let same = after(Some(3));
         assert!(
             matches!(same, Err(AdminError::ServesAlready { .. })),

@@ -300,13 +300,4 @@ mod tests {
             found.problems
         );
     }
-
-    #[test]
-    fn a_removed_model_folder_is_an_error() {
-        let folder = registry(&["m/1"]);
-        let path = folder.path().to_owned();
-        assert!(scan(&path).is_ok());
-        drop(folder);
-        assert!(scan(&path).is_err());
-    }
 }

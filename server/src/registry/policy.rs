@@ -273,6 +273,25 @@ fn unwritable(folder: &Path, error: &io::Error) -> PolicyError {
 }
 
 #[cfg(test)]
+impl Policy {
+    pub(super) fn of_pin(version: u64) -> Self {
+        Self {
+            pinned: Some(version),
+            canary: None,
+        }
+    }
+
+    /// The same beside a canary that serves ten percent.
+    pub(super) fn with_canary(self, version: u64) -> Self {
+        let percent = 10;
+        Self {
+            canary: Some(CanarySplit { version, percent }),
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use std::fs;
 
@@ -294,25 +313,13 @@ mod tests {
     fn a_written_policy_is_read_and_other_models_keep_theirs() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(Policies::read(folder.path()).unwrap(), Policies::default());
-        let pinned = Policy {
-            pinned: Some(2),
-            canary: Some(CanarySplit {
-                version: 3,
-                percent: 10,
-            }),
-        };
-        let set = |name: &str, policy: &Policy| {
+        let pinned = Policy::of_pin(2).with_canary(3);
+        let set = |name: &str, policy: Policy| {
             let lock = PolicyLock::acquire(folder.path()).unwrap();
-            Policies::change(&lock, name, |_| Ok::<_, PolicyError>(*policy)).unwrap()
+            Policies::change(&lock, name, |_| Ok::<_, PolicyError>(policy)).unwrap()
         };
-        set("a", &pinned);
-        set(
-            "b",
-            &Policy {
-                pinned: Some(7),
-                canary: None,
-            },
-        );
+        set("a", pinned);
+        set("b", Policy::of_pin(7));
         let policies = Policies::read(folder.path()).unwrap();
         assert_eq!(
             (policies.get("a"), policies.get("b").pinned),
@@ -320,46 +327,16 @@ mod tests {
         );
         assert_eq!(policies.get("c"), Policy::default());
 
-        set("a", &Policy::default());
+        set("a", Policy::default());
         let json = fs::read_to_string(folder.path().join(FILE_NAME)).unwrap();
         assert!(!json.contains("\"a\"") && json.contains("\"b\""), "{json}");
-    }
-
-    #[test]
-    fn changes_by_several_writers_at_the_same_time_are_all_kept() {
-        const WRITERS: usize = 4;
-        const CHANGES: usize = 30;
-        let folder = tempfile::tempdir().unwrap();
-        let pin = |model: usize| {
-            let lock = PolicyLock::acquire(folder.path()).unwrap();
-            let policy = Policy {
-                pinned: Some(1),
-                canary: None,
-            };
-            Policies::change(&lock, &format!("m{model}"), |_| {
-                Ok::<_, PolicyError>(policy)
-            })
-            .unwrap();
-        };
-        std::thread::scope(|scope| {
-            for writer in 0..WRITERS {
-                scope.spawn(move || (0..CHANGES).for_each(|change| pin(writer * CHANGES + change)));
-            }
-        });
-        assert_eq!(
-            Policies::read(folder.path()).unwrap().names().count(),
-            WRITERS * CHANGES
-        );
     }
 
     #[test]
     fn a_change_by_hand_is_kept_although_it_takes_no_lock() {
         let folder = tempfile::tempdir().unwrap();
         let lock = PolicyLock::acquire(folder.path()).unwrap();
-        let pinned = Policy {
-            pinned: Some(2),
-            canary: None,
-        };
+        let pinned = Policy::of_pin(2);
         let by_hand = |content: &str| fs::write(folder.path().join(FILE_NAME), content).unwrap();
         let changes = std::cell::Cell::new(0);
         let policies = Policies::change(&lock, "a", |_| {

@@ -82,8 +82,8 @@ mod tests {
 
     use super::*;
 
-    fn client(peer: &str, forwarded: &[&'static str]) -> String {
-        let proxies: TrustedProxies = "10.0.0.0/8,127.0.0.1,fd00::/8".parse().unwrap();
+    fn client(proxies: &str, peer: &str, forwarded: &[&'static str]) -> String {
+        let proxies: TrustedProxies = proxies.parse().unwrap();
         let headers = forwarded.iter().map(|value| {
             (
                 http::HeaderName::from_static(FORWARDED_FOR),
@@ -95,50 +95,36 @@ mod tests {
             .to_string()
     }
 
+    const PROXIES: &str = "10.0.0.0/8,127.0.0.1,fd00::/8";
+
     #[test]
     fn a_trusted_proxy_names_its_client() {
-        assert_eq!(client("127.0.0.1", &["192.0.2.7"]), "192.0.2.7");
-        assert_eq!(client("::ffff:127.0.0.1", &["192.0.2.7:4000"]), "192.0.2.7");
-        assert_eq!(client("fd00::1", &["[2001:db8::7]:4000"]), "2001:db8::7");
-        assert_eq!(
-            client("10.0.0.1", &["192.0.2.7, 10.1.1.1"]),
-            "192.0.2.7",
-            "through two proxies"
-        );
-        assert_eq!(
-            client("10.0.0.1", &["192.0.2.7", "10.1.1.1"]),
-            "192.0.2.7",
-            "in two headers"
-        );
-        assert_eq!(
-            client("10.0.0.1", &["10.1.1.1"]),
-            "10.1.1.1",
-            "a client among the proxies"
-        );
-        assert_eq!(client("10.0.0.1", &[]), "10.0.0.1");
+        for (peer, forwarded, expected) in [
+            ("127.0.0.1", &["192.0.2.7"][..], "192.0.2.7"),
+            ("::ffff:127.0.0.1", &["192.0.2.7:4000"], "192.0.2.7"),
+            ("fd00::1", &["[2001:db8::7]:4000"], "2001:db8::7"),
+            // Through two proxies, in one header or in two.
+            ("10.0.0.1", &["192.0.2.7, 10.1.1.1"], "192.0.2.7"),
+            ("10.0.0.1", &["192.0.2.7", "10.1.1.1"], "192.0.2.7"),
+            // A client among the proxies.
+            ("10.0.0.1", &["10.1.1.1"], "10.1.1.1"),
+            ("10.0.0.1", &[], "10.0.0.1"),
+        ] {
+            assert_eq!(client(PROXIES, peer, forwarded), expected, "{forwarded:?}");
+        }
     }
 
     #[test]
     fn nobody_else_is_believed() {
-        assert_eq!(client("192.0.2.1", &["192.0.2.7"]), "192.0.2.1");
-        assert_eq!(
-            client("127.0.0.1", &["198.51.100.1, 192.0.2.7"]),
-            "192.0.2.7",
-            "the client sent the first"
-        );
-        assert_eq!(
-            client("127.0.0.1", &["198.51.100.1, nonsense"]),
-            "127.0.0.1"
-        );
-        let off = TrustedProxies::default();
-        let headers = HeaderMap::from_iter([(
-            http::HeaderName::from_static(FORWARDED_FOR),
-            HeaderValue::from_static("192.0.2.7"),
-        )]);
-        assert_eq!(
-            off.client(IpAddr::from([127, 0, 0, 1]), &headers),
-            IpAddr::from([127, 0, 0, 1])
-        );
+        for (proxies, peer, forwarded, expected) in [
+            (PROXIES, "192.0.2.1", "192.0.2.7", "192.0.2.1"),
+            // The client sent the first.
+            (PROXIES, "127.0.0.1", "198.51.100.1, 192.0.2.7", "192.0.2.7"),
+            (PROXIES, "127.0.0.1", "198.51.100.1, nonsense", "127.0.0.1"),
+            ("off", "127.0.0.1", "192.0.2.7", "127.0.0.1"),
+        ] {
+            assert_eq!(client(proxies, peer, &[forwarded]), expected, "{forwarded}");
+        }
     }
 
     #[test]

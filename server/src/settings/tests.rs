@@ -1,29 +1,19 @@
-use hlorank_arguments::VARIABLES;
-
 use super::*;
 
-#[test]
-fn every_setting_has_a_flag_a_variable_and_a_default() {
-    for setting in Settings::command()
-        .get_arguments()
-        .filter(|setting| setting.get_id() != "version")
-    {
-        let name = setting.get_id().as_str();
-        let variable = format!("HLORANK_{}", name.to_uppercase());
-        assert!(setting.get_long().is_some(), "{name} has no flag");
-        assert_eq!(
-            setting.get_env().and_then(|variable| variable.to_str()),
-            Some(variable.as_str())
-        );
-        assert!(
-            !setting.get_default_values().is_empty(),
-            "{name} has no default"
-        );
-        assert!(
-            VARIABLES.contains(&variable.as_str()),
-            "{variable} is missing in the list of variables"
-        );
-    }
+fn settings(arguments: &[&str]) -> Settings {
+    Settings::try_parse_from([&["hlorank-server"], arguments].concat()).unwrap()
+}
+
+/// All settings; `--version` is none.
+fn all() -> Vec<Arg> {
+    let command = Settings::command();
+    let arguments = command.get_arguments();
+    let settings = arguments.filter(|argument| argument.get_id() != "version");
+    settings.cloned().collect()
+}
+
+fn default_of(setting: &Arg) -> &str {
+    setting.get_default_values()[0].to_str().unwrap()
 }
 
 #[test]
@@ -56,68 +46,44 @@ fn the_summary_has_one_line_per_option_below_headings() {
 }
 
 #[test]
-fn the_long_help_has_the_variable_and_the_default_of_every_option() {
+fn every_setting_has_a_flag_a_variable_and_a_default_which_the_long_help_shows() {
     let help = Settings::command_with_help(false)
         .render_long_help()
         .to_string();
-    for setting in Settings::command()
-        .get_arguments()
-        .filter(|setting| setting.get_id() != "version")
-    {
-        let variable = setting.get_env().unwrap().to_str().unwrap();
-        let default = setting.get_default_values()[0].to_str().unwrap();
-        let entry = help
-            .split(&format!("\n      --{} <", setting.get_long().unwrap()))
-            .nth(1)
-            .unwrap();
+    for setting in all() {
+        let variable = format!("HLORANK_{}", setting.get_id().as_str().to_uppercase());
+        let read = setting.get_env().and_then(|variable| variable.to_str());
+        assert_eq!(read, Some(&*variable), "the list of variables may lack it");
+        let flag = setting.get_long().unwrap();
+        let entry = help.split(&format!("\n      --{flag} <")).nth(1).unwrap();
         let entry = entry.split("\n      --").next().unwrap();
         // A value that may hold a password is not printed.
         let is_named = ["=", "]"]
             .iter()
             .any(|end| entry.contains(&format!("[env: {variable}{end}")));
         assert!(is_named, "{entry}");
+        let default = default_of(&setting);
         assert!(entry.contains(&format!("[default: {default}]")), "{entry}");
     }
 }
 
 #[test]
-fn admin_calls_are_off_unless_enabled() {
-    let settings =
-        |arguments: &[&str]| Settings::try_parse_from([&["hlorank-server"], arguments].concat());
-    assert_eq!(settings(&[]).unwrap().admin_listen, OrOff(None));
-    let enabled = settings(&["--admin-listen", "127.0.0.1:7072"])
-        .unwrap()
-        .admin_listen;
-    assert_eq!(enabled, OrOff(Some(Address(([127, 0, 0, 1], 7072).into()))));
-    assert!(
-        settings(&["--admin-listen", "7072"])
-            .unwrap_err()
-            .to_string()
-            .contains("`off`")
-    );
-}
-
-#[test]
 fn the_default_models_rank_what_compilers_take() {
-    let settings = Settings::try_parse_from(["hlorank-server"]).unwrap();
+    let defaults = settings(&[]).default_models();
     let expected = [
         (Task::Layout, "layout-xla-cpu"),
         (Task::Tile, "tile-iree-cpu"),
         (Task::Fusion, "fusion-xla-cpu"),
     ];
-    assert_eq!(
-        settings.default_models().tasks,
-        expected.map(|(task, name)| (task, name.to_owned()))
-    );
-    assert!(settings.default_models().feature_sets.is_empty());
-    assert!(settings.default_models().required.is_empty());
+    let expected = expected.map(|(task, name)| (task, name.to_owned()));
+    assert_eq!(defaults.tasks, expected);
+    assert!(defaults.feature_sets.is_empty() && defaults.required.is_empty());
 }
 
 #[test]
 fn a_model_that_the_settings_name_is_required() {
-    let list = "tile=tile-mine,loops=loops-mine";
-    let settings = Settings::try_parse_from(["hlorank-server", "--default-models", list]).unwrap();
-    let defaults = settings.default_models();
+    let list = "--default-models=tile=tile-mine,loops=loops-mine";
+    let defaults = settings(&[list]).default_models();
     assert_eq!(defaults.required, [Task::Tile]);
     assert_eq!(defaults.chosen, [Task::Tile]);
     assert_eq!(defaults.name(Task::Tile), "tile-mine");
@@ -126,29 +92,25 @@ fn a_model_that_the_settings_name_is_required() {
 }
 
 #[test]
-fn the_server_listens_on_loopback_by_default() {
-    let settings = Settings::try_parse_from(["hlorank-server"]).unwrap();
+fn the_server_listens_on_loopback_by_default_and_admin_calls_are_off() {
+    let settings = settings(&[]);
     assert!(settings.listen.0.ip().is_loopback());
     assert!(settings.metrics_listen.0.unwrap().0.ip().is_loopback());
+    assert_eq!(settings.admin_listen, OrOff(None));
     assert_eq!(settings.limits.limits(), Limits::default());
 }
 
 #[test]
 fn the_page_of_logs_lists_their_settings() {
     let page = include_str!("../../../docs/logs-and-traces.md");
-    for name in ["log", "log_format"] {
-        let settings = Settings::command();
-        let flag = name.replace('_', "-");
-        let setting = settings
-            .get_arguments()
-            .find(|setting| setting.get_id() == name)
-            .unwrap();
-        let default = setting.get_default_values()[0].display();
-        let row = format!(
-            "| `--{flag}`, `HLORANK_{}` | `{default}` |",
-            name.to_uppercase()
-        );
-        assert!(page.contains(&row), "{row}");
+    for setting in all() {
+        let name = setting.get_id().as_str();
+        if name.starts_with("log") {
+            let (flag, variable) = (setting.get_long().unwrap(), name.to_uppercase());
+            let default = default_of(&setting);
+            let row = format!("| `--{flag}`, `HLORANK_{variable}` | `{default}` |");
+            assert!(page.contains(&row), "{row}");
+        }
     }
 }
 
@@ -160,16 +122,12 @@ fn the_page_of_limits_lists_every_limit() {
         .nth(1)
         .and_then(|rest| rest.split("## ").next())
         .unwrap();
-    let settings = Settings::command();
-    let is_limit = |name: &str| name.starts_with("max_") && name != "max_slowdown";
-    for setting in settings
-        .get_arguments()
-        .filter(|setting| is_limit(setting.get_id().as_str()))
-    {
-        let name = setting.get_long().unwrap();
-        let default = setting.get_default_values()[0].display();
-        let row = format!("| `--{name}` | {default} |");
-        assert!(limits.replace(',', "").contains(&row), "{row}");
+    for setting in all() {
+        let flag = setting.get_long().unwrap();
+        if flag.starts_with("max-") && flag != "max-slowdown" {
+            let row = format!("| `--{flag}` | {} |", default_of(&setting));
+            assert!(limits.replace(',', "").contains(&row), "{row}");
+        }
     }
 }
 

@@ -41,7 +41,7 @@ fn open_with(path: &Path, limit: u64) -> Result<MeasurementStore, OpenStoreError
 }
 
 fn open(path: &Path) -> MeasurementStore {
-    open_with(path, 1 << 30).unwrap_or_else(|error| panic!("{error}"))
+    open_with(path, LARGE).unwrap()
 }
 
 fn folder() -> (TempDir, PathBuf) {
@@ -50,6 +50,15 @@ fn folder() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
+/// A store of at most so many bytes in a folder of its own.
+fn new_store(limit: u64) -> (TempDir, MeasurementStore) {
+    let (folder, path) = folder();
+    (folder, open_with(&path, limit).unwrap())
+}
+
+/// A limit that no test reaches.
+const LARGE: u64 = 1 << 30;
+
 fn subject(target: &str, graph: u8) -> Subject {
     Subject {
         target: target.to_owned(),
@@ -57,13 +66,31 @@ fn subject(target: &str, graph: u8) -> Subject {
     }
 }
 
+/// Reports measurements that the store has to take.
+async fn keep(
+    store: &MeasurementStore,
+    subject: &Subject,
+    measurements: Vec<Measurement>,
+    graph: Option<KeptGraph>,
+) -> ReportOutcome {
+    let reported = store.report(subject.clone(), measurements, graph).await;
+    reported.unwrap()
+}
+
+/// The first `count` of the chosen measurements.
+async fn listed(
+    store: &MeasurementStore,
+    chosen: &MeasurementFilter,
+    count: usize,
+) -> Vec<Measurement> {
+    let page = store.list(chosen, None, count).await.unwrap();
+    let measurements = page.measurements.into_iter();
+    measurements.map(|(_, measurement)| measurement).collect()
+}
+
 /// The first `count` measurements of a graph.
 async fn of_graph(store: &MeasurementStore, subject: &Subject, count: usize) -> Vec<Measurement> {
-    let page = store.list(&of_subject(subject), None, count).await.unwrap();
-    page.measurements
-        .into_iter()
-        .map(|(_, measurement)| measurement)
-        .collect()
+    listed(store, &of_subject(subject), count).await
 }
 
 fn measurement(number: u32) -> Measurement {
@@ -93,53 +120,28 @@ fn reported(accepted: u64, known: u64) -> ReportOutcome {
 }
 
 #[tokio::test]
-async fn a_measurement_is_kept_once_by_its_id() {
-    let (_folder, path) = folder();
-    let (store, subject) = (open(&path), subject("a", 1));
-    assert_eq!(
-        store
-            .report(subject.clone(), measurements(0..4), None)
-            .await,
-        Ok(reported(4, 0))
-    );
-    assert_eq!(
-        store
-            .report(subject.clone(), measurements([3, 4, 4]), None)
-            .await,
-        Ok(reported(1, 2))
-    );
-    assert_eq!(of_graph(&store, &subject, 100).await.len(), 5);
-}
-
-#[tokio::test]
-async fn a_measurement_keeps_when_it_was_first_reported() {
-    let (_folder, path) = folder();
-    let (store, subject) = (open(&path), subject("a", 1));
+async fn a_measurement_is_kept_once_by_its_id_with_when_it_was_first_reported() {
+    let (_folder, store) = new_store(LARGE);
+    let subject = subject("a", 1);
     let first = measurements(0..6);
-    store
-        .report(subject.clone(), first.clone(), Some(graph(1)))
-        .await
-        .unwrap();
+    let reported_first = keep(&store, &subject, measurements(0..5), Some(graph(1))).await;
+    assert_eq!(reported_first, reported(5, 0));
+    let next = keep(&store, &subject, measurements([4, 5, 5]), None).await;
+    assert_eq!(next, reported(1, 2));
     let mut again = first.clone();
     for each in &mut again {
         each.reported_at = 1_000_000;
     }
-    assert_eq!(
-        store.report(subject.clone(), again, None).await,
-        Ok(reported(0, 6))
-    );
+    assert_eq!(keep(&store, &subject, again, None).await, reported(0, 6));
     assert_eq!(of_graph(&store, &subject, 100).await.len(), 6);
     // Those that were reported at 1,000, 1,001 and so on.
     let before = |time| MeasurementFilter {
         reported_before: Some(time),
         ..MeasurementFilter::default()
     };
-    let mut listed = store.list(&before(1_004), None, 100).await.unwrap();
-    listed
-        .measurements
-        .sort_by_key(|(_, each)| each.reported_at);
-    let listed = listed.measurements.into_iter().map(|(_, each)| each);
-    assert_eq!(listed.collect::<Vec<_>>(), first[..4]);
+    let mut early = listed(&store, &before(1_004), 100).await;
+    early.sort_by_key(|each| each.reported_at);
+    assert_eq!(early, first[..4]);
     let of_other = MeasurementFilter {
         target: Some("b".to_owned()),
         ..before(1_004)
@@ -154,45 +156,32 @@ async fn a_measurement_keeps_when_it_was_first_reported() {
 
 #[tokio::test]
 async fn an_id_whose_outcome_changes_refuses_the_whole_report() {
-    let (_folder, path) = folder();
-    let (store, subject) = (open(&path), subject("a", 1));
-    store
-        .report(subject.clone(), measurements([0]), None)
-        .await
-        .unwrap();
+    let (_folder, store) = new_store(LARGE);
+    let subject = subject("a", 1);
+    keep(&store, &subject, measurements([0]), None).await;
     let mut changed = measurements([7, 0]);
     changed[1].outcome.seconds = 9.0;
-    assert_eq!(
-        store.report(subject.clone(), changed, None).await,
-        Err(StoreError::Changed { index: 1 })
-    );
     let mut twice = measurements([8, 8]);
     twice[1].outcome.repeats = 2;
-    assert_eq!(
-        store.report(subject.clone(), twice, None).await,
-        Err(StoreError::Changed { index: 1 })
-    );
+    for refused in [changed, twice] {
+        assert_eq!(
+            store.report(subject.clone(), refused, None).await,
+            Err(StoreError::Changed { index: 1 })
+        );
+    }
     assert_eq!(of_graph(&store, &subject, 100).await, measurements([0]));
 }
 
 #[tokio::test]
 async fn the_set_is_the_same_in_any_order_and_after_a_restart() {
     let (_folder, path) = folder();
-    let (_other_folder, other_path) = folder();
-    let subject = subject("a", 1);
-    let (forth, back) = (open(&path), open(&other_path));
+    let (_other_folder, back) = new_store(LARGE);
+    let (forth, subject) = (open(&path), subject("a", 1));
     for number in 0..50 {
-        forth
-            .report(subject.clone(), measurements([number]), None)
-            .await
-            .unwrap();
-        back.report(
-            subject.clone(),
-            measurements([49 - number, (49 - number).min(48) + 1]),
-            None,
-        )
-        .await
-        .unwrap();
+        keep(&forth, &subject, measurements([number]), None).await;
+        let number = 49 - number;
+        let two = measurements([number, number.min(48) + 1]);
+        keep(&back, &subject, two, None).await;
     }
     let all = of_graph(&forth, &subject, 1_000).await;
     assert_eq!(all.len(), 50);
@@ -204,8 +193,7 @@ async fn the_set_is_the_same_in_any_order_and_after_a_restart() {
 
 #[tokio::test]
 async fn targets_and_graphs_do_not_mix() {
-    let (_folder, path) = folder();
-    let store = open(&path);
+    let (_folder, store) = new_store(LARGE);
     let subjects = [
         subject("a", 1),
         subject("a", 2),
@@ -213,65 +201,39 @@ async fn targets_and_graphs_do_not_mix() {
         subject("", 0),
     ];
     for (number, subject) in (0..).zip(&subjects) {
-        store
-            .report(subject.clone(), measurements([number]), None)
-            .await
-            .unwrap();
+        keep(&store, subject, measurements([number]), None).await;
     }
     for (number, subject) in (0..).zip(&subjects) {
         assert_eq!(of_graph(&store, subject, 10).await, measurements([number]));
     }
-    assert_eq!(
-        store
-            .list(&of_target("a"), None, 10)
-            .await
-            .unwrap()
-            .measurements
-            .len(),
-        2
-    );
+    assert_eq!(listed(&store, &of_target("a"), 10).await.len(), 2);
     assert_eq!(store.delete(&of_subject(&subject("a", 2))).await, Ok(1));
     assert_eq!(store.delete(&of_target("a")).await, Ok(1));
     assert_eq!(store.delete(&of_target("a")).await, Ok(0));
-    assert_eq!(
-        store
-            .list(&MeasurementFilter::default(), None, 10)
-            .await
-            .unwrap()
-            .measurements
-            .len(),
-        2
-    );
+    let all = MeasurementFilter::default();
+    assert_eq!(listed(&store, &all, 10).await.len(), 2);
 }
 
 #[tokio::test]
 async fn pages_together_are_the_whole() {
-    let (_folder, path) = folder();
-    let (store, subject) = (open(&path), subject("a", 1));
-    store
-        .report(subject.clone(), measurements(0..25), None)
-        .await
-        .unwrap();
-    let (mut all, mut after, mut pages) = (Vec::new(), None, 0);
-    loop {
+    let (_folder, store) = new_store(LARGE);
+    let subject = subject("a", 1);
+    keep(&store, &subject, measurements(0..25), None).await;
+    let (mut all, mut after) = (Vec::new(), None);
+    for has_next in [true, true, false] {
         let page = store.list(&of_target("a"), after, 10).await.unwrap();
-        all.extend(
-            page.measurements
-                .into_iter()
-                .map(|(_, measurement)| measurement),
-        );
-        (after, pages) = (page.next, pages + 1);
-        if after.is_none() {
-            break;
-        }
+        assert_eq!(page.next.is_some(), has_next);
+        let measurements = page.measurements.into_iter();
+        all.extend(measurements.map(|(_, measurement)| measurement));
+        after = page.next;
     }
-    assert_eq!((all, pages), (of_graph(&store, &subject, 100).await, 3));
+    assert_eq!(all, of_graph(&store, &subject, 100).await);
 }
 
 #[tokio::test]
 async fn a_full_store_refuses_until_something_is_deleted() {
-    let (_folder, path) = folder();
-    let (store, subject) = (open_with(&path, 1_100).unwrap(), subject("a", 1));
+    let (_folder, store) = new_store(1_100);
+    let subject = subject("a", 1);
     // Each of another reporter, so that no share is full before the store is.
     let one = |number: u32| by(&number.to_string(), measurements([number]));
     let mut number = 0;
@@ -285,16 +247,10 @@ async fn a_full_store_refuses_until_something_is_deleted() {
         matches!(refused, StoreError::Full { held, needed, limit: 1_100 } if held + needed > 1_100)
     );
     assert!(number >= 4, "{number}");
-    assert_eq!(
-        store.report(subject.clone(), one(0), None).await,
-        Ok(reported(0, 1)),
-        "it is there"
-    );
+    let known = keep(&store, &subject, one(0), None).await;
+    assert_eq!(known, reported(0, 1), "it is there");
     store.delete(&of_target("a")).await.unwrap();
-    assert_eq!(
-        store.report(subject.clone(), one(number), None).await,
-        Ok(reported(1, 0))
-    );
+    keep(&store, &subject, one(number), None).await;
 }
 
 fn graph(byte: u8) -> KeptGraph {
@@ -314,60 +270,35 @@ fn graph_of(reporter: &str, byte: u8) -> KeptGraph {
 
 #[tokio::test]
 async fn a_graph_is_kept_once_and_deleted_with_its_measurements() {
-    let (_folder, path) = folder();
-    let (store, [one, other]) = (open(&path), [subject("a", 1), subject("b", 1)]);
+    let (_folder, store) = new_store(LARGE);
+    let [one, other] = [subject("a", 1), subject("b", 1)];
     for subject in [&one, &other] {
-        store
-            .report(subject.clone(), measurements([0]), Some(graph(1)))
-            .await
-            .unwrap();
-        store
-            .report(subject.clone(), measurements([1]), Some(graph(2)))
-            .await
-            .unwrap();
+        keep(&store, subject, measurements([0]), Some(graph(1))).await;
+        keep(&store, subject, measurements([1]), Some(graph(2))).await;
     }
-    assert_eq!(
-        store.graph(one.clone()).await,
-        Ok(Some(graph(1))),
-        "the first stays"
-    );
-    let tile = |subject: &Subject| (subject.clone(), Task::Tile);
-    assert_eq!(
-        store.subjects(None, 10).await,
-        Ok(vec![tile(&one), tile(&other)])
-    );
-    assert_eq!(
-        store.subjects(Some(one.clone()), 10).await,
-        Ok(vec![tile(&other)])
-    );
+    let first = store.graph(one.clone()).await;
+    assert_eq!(first, Ok(Some(graph(1))), "the first stays");
+    let all = [one.clone(), other.clone()].map(|subject| (subject, Task::Tile));
+    assert_eq!(store.subjects(None, 10).await.unwrap(), all);
+    let after = store.subjects(Some(one.clone()), 10).await;
+    assert_eq!(after.unwrap(), all[1..]);
     assert_eq!(store.delete(&of_target("a")).await, Ok(2));
-    assert_eq!(
-        (store.graph(one).await, store.graph(other).await),
-        (Ok(None), Ok(Some(graph(1))))
-    );
+    assert_eq!(store.graph(one).await, Ok(None));
+    assert_eq!(store.graph(other).await, Ok(Some(graph(1))));
 }
 
 #[tokio::test]
 async fn graphs_of_a_structure_are_found_on_their_target_alone() {
-    let (_folder, path) = folder();
-    let store = open(&path);
+    let (_folder, store) = new_store(LARGE);
     for number in 0..6 {
         for target in ["a", "ab"] {
-            store
-                .report(
-                    subject(target, number),
-                    measurements([0]),
-                    Some(graph(number)),
-                )
-                .await
-                .unwrap();
+            let subject = subject(target, number);
+            keep(&store, &subject, measurements([0]), Some(graph(number))).await;
         }
     }
     let alike = async |count| {
-        store
-            .alike(subject("a", 2), Digest([0; 32]), count)
-            .await
-            .unwrap()
+        let found = store.alike(subject("a", 2), Digest([0; 32]), count);
+        found.await.unwrap()
     };
     assert_eq!(
         alike(10).await,
@@ -381,54 +312,41 @@ async fn graphs_of_a_structure_are_found_on_their_target_alone() {
 
 #[tokio::test]
 async fn a_graph_counts_towards_the_limit() {
-    let (_folder, path) = folder();
-    let (store, subject) = (open_with(&path, 1_000).unwrap(), subject("a", 1));
+    let (_folder, store) = new_store(1_000);
+    let subject = subject("a", 1);
     let large = KeptGraph {
         message: vec![0; 1_000],
         ..graph(0)
     };
-    let refused = store
-        .report(subject.clone(), measurements([0]), Some(large))
-        .await;
+    let refused = store.report(subject.clone(), measurements([0]), Some(large));
+    let refused = refused.await.unwrap_err();
     assert!(
         matches!(
             refused,
-            Err(StoreError::Full {
+            StoreError::Full {
                 needed: 1_000..,
                 ..
-            })
+            }
         ),
         "{refused:?}"
     );
     assert!(of_graph(&store, &subject, 10).await.is_empty());
-    store
-        .report(subject.clone(), measurements([0]), Some(graph(1)))
-        .await
-        .unwrap();
-    store.delete(&of_target("a")).await.unwrap();
-    store
-        .report(subject, measurements([0]), Some(graph(1)))
-        .await
-        .unwrap();
+    for _ in 0..2 {
+        keep(&store, &subject, measurements([0]), Some(graph(1))).await;
+        store.delete(&of_target("a")).await.unwrap();
+    }
 }
 
 #[tokio::test]
 async fn whoever_waits_is_told_what_changed() {
-    let (_folder, path) = folder();
-    let (store, [one, other]) = (open(&path), [subject("a", 1), subject("b", 1)]);
-    store
-        .report(one.clone(), measurements([0]), None)
-        .await
-        .unwrap();
-    store
-        .report(other.clone(), measurements([0]), None)
-        .await
-        .unwrap();
-    assert_eq!(
-        store.changed().await,
-        MeasurementChange::Subjects([one.clone(), other].into())
-    );
-    store.report(one, measurements([0]), None).await.unwrap();
+    let (_folder, store) = new_store(LARGE);
+    let [one, other] = [subject("a", 1), subject("b", 1)];
+    for subject in [&one, &other] {
+        keep(&store, subject, measurements([0]), None).await;
+    }
+    let both = MeasurementChange::Subjects([one.clone(), other].into());
+    assert_eq!(store.changed().await, both);
+    keep(&store, &one, measurements([0]), None).await;
     store.delete(&of_target("a")).await.unwrap();
     assert_eq!(
         store.changed().await,
@@ -439,8 +357,8 @@ async fn whoever_waits_is_told_what_changed() {
 
 #[tokio::test]
 async fn reports_that_wait_together_are_all_answered() {
-    let (_folder, path) = folder();
-    let (store, subject) = (open(&path), subject("a", 1));
+    let (_folder, store) = new_store(LARGE);
+    let subject = subject("a", 1);
     let all = measurements(0..500);
     let reports = all
         .chunks(1)
@@ -460,25 +378,14 @@ fn refusal(path: &Path) -> StoreFault {
 }
 
 #[tokio::test]
-async fn a_file_that_is_open_already_is_refused() {
-    let (_folder, path) = folder();
-    let store = open(&path);
-    assert!(matches!(refusal(&path), StoreFault::Locked));
-    store.close().await;
-    open(&path);
-}
-
-#[tokio::test]
 async fn a_file_of_a_later_format_is_refused_and_left_alone() {
     let (_folder, path) = folder();
     open(&path).close().await;
     let database = Database::open(&path).unwrap();
     let write = database.begin_write().unwrap();
-    write
-        .open_table(FACTS)
-        .unwrap()
-        .insert("format", 8)
-        .unwrap();
+    let mut facts = write.open_table(FACTS).unwrap();
+    facts.insert("format", 8).unwrap();
+    drop(facts);
     write.commit().unwrap();
     drop(database);
     assert!(matches!(
@@ -506,21 +413,15 @@ async fn a_file_shrinks_after_most_was_deleted_and_keeps_the_rest() {
     };
     for number in 0..20 {
         let some: Vec<Measurement> = (number * 100..(number + 1) * 100).map(of_bytes).collect();
-        store.report(large.clone(), some, None).await.unwrap();
+        keep(&store, &large, some, None).await;
     }
-    store
-        .report(small.clone(), measurements(0..50), Some(graph(1)))
-        .await
-        .unwrap();
+    keep(&store, &small, measurements(0..50), Some(graph(1))).await;
     let length = || fs::metadata(&path).unwrap().len();
     assert!(length() > 32 << 20, "{}", length());
     assert_eq!(store.delete(&of_target("a")).await, Ok(2_000));
     until(async || length() < 4 << 20).await;
     assert_eq!(of_graph(&store, &small, 100).await.len(), 50);
-    store
-        .report(small.clone(), measurements(50..60), None)
-        .await
-        .unwrap();
+    keep(&store, &small, measurements(50..60), None).await;
     assert!(matches!(refusal(&path), StoreFault::Locked));
     store.close().await;
     let store = open(&path);
@@ -528,30 +429,21 @@ async fn a_file_shrinks_after_most_was_deleted_and_keeps_the_rest() {
     kept.sort_by_key(|each| each.reported_at);
     assert_eq!(kept, measurements(0..60));
     assert_eq!(store.graph(small.clone()).await, Ok(Some(graph(1))));
-    assert_eq!(
-        store.delete(&chosen_by("ci")).await,
-        Ok(60),
-        "of a reporter"
-    );
+    let deleted = store.delete(&chosen_by("ci")).await;
+    assert_eq!(deleted, Ok(60), "of a reporter");
 }
 
 #[tokio::test]
 async fn measurements_expire_once_they_were_kept_for_long_enough() {
-    let (_folder, path) = folder();
-    let (store, subject) = (Arc::new(open(&path)), subject("a", 1));
+    let (_folder, store) = new_store(LARGE);
+    let (store, subject) = (Arc::new(store), subject("a", 1));
     let year = Duration::from_hours(24 * 365);
     let mut new = measurements(10..15);
     for each in &mut new {
         each.reported_at = clock::seconds().unwrap();
     }
-    store
-        .report(subject.clone(), measurements(0..10), Some(graph(1)))
-        .await
-        .unwrap();
-    store
-        .report(subject.clone(), new.clone(), None)
-        .await
-        .unwrap();
+    keep(&store, &subject, measurements(0..10), Some(graph(1))).await;
+    keep(&store, &subject, new, None).await;
     let retention = RunningRetention::start(Arc::clone(&store), year);
     until(async || of_graph(&store, &subject, 100).await.len() == 5).await;
     drop(retention);
@@ -578,122 +470,70 @@ fn chosen_by(reporter: &str) -> MeasurementFilter {
 
 #[tokio::test]
 async fn each_reporter_has_its_own_measurements_whatever_the_ids() {
-    let (_folder, path) = folder();
-    let (store, subject) = (open(&path), subject("a", 1));
+    let (_folder, store) = new_store(LARGE);
+    let subject = subject("a", 1);
     let mut slower = by("eve", measurements([0]));
     slower[0].outcome.seconds = 9.0;
-    assert_eq!(
-        store.report(subject.clone(), slower.clone(), None).await,
-        Ok(reported(1, 0))
-    );
-    let own = by("ci", measurements(0..4));
-    assert_eq!(
-        store.report(subject.clone(), own.clone(), None).await,
-        Ok(reported(4, 0)),
-        "no id is taken"
-    );
-    assert_eq!(
-        store.report(subject.clone(), own.clone(), None).await,
-        Ok(reported(0, 4))
-    );
-    let list = async |chosen: &MeasurementFilter| {
-        let page = store.list(chosen, None, 100).await.unwrap();
-        page.measurements
-            .into_iter()
-            .map(|(_, measurement)| measurement)
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(list(&chosen_by("eve")).await, slower);
-    assert_eq!(
-        list(&of_reporter(of_subject(&subject), Reporter::named("ci")))
-            .await
-            .len(),
-        4
-    );
-    assert_eq!(
-        list(&of_reporter(of_target("b"), Reporter::named("ci"))).await,
-        []
-    );
-    assert_eq!(list(&MeasurementFilter::default()).await.len(), 5);
+    keep(&store, &subject, slower.clone(), None).await;
+    let own = measurements(0..4);
+    let reported_own = keep(&store, &subject, own.clone(), None).await;
+    assert_eq!(reported_own, reported(4, 0), "no id is taken");
+    assert_eq!(keep(&store, &subject, own, None).await, reported(0, 4));
+    assert_eq!(listed(&store, &chosen_by("eve"), 100).await, slower);
+    let ci = || Reporter::named("ci");
+    for (chosen, count) in [
+        (of_reporter(of_subject(&subject), ci()), 4),
+        (of_reporter(of_target("b"), ci()), 0),
+        (MeasurementFilter::default(), 5),
+    ] {
+        assert_eq!(
+            listed(&store, &chosen, 100).await.len(),
+            count,
+            "{chosen:?}"
+        );
+    }
 }
 
 #[tokio::test]
 async fn deleting_a_reporter_leaves_what_others_measured() {
-    let (_folder, path) = folder();
-    let (store, [shared, own]) = (open(&path), [subject("a", 1), subject("b", 1)]);
+    let (_folder, store) = new_store(LARGE);
+    let [shared, own] = [subject("a", 1), subject("b", 1)];
     let graph = || Some(graph_of("eve", 1));
-    store
-        .report(shared.clone(), by("eve", measurements(0..30)), graph())
-        .await
-        .unwrap();
-    store
-        .report(shared.clone(), by("ci", measurements(0..3)), None)
-        .await
-        .unwrap();
-    store
-        .report(own.clone(), by("eve", measurements(0..5)), graph())
-        .await
-        .unwrap();
-    assert_eq!(
-        store
-            .delete(&of_reporter(of_target("b"), Reporter::named("ci")))
-            .await,
-        Ok(0)
-    );
+    keep(&store, &shared, by("eve", measurements(0..30)), graph()).await;
+    keep(&store, &shared, measurements(0..3), None).await;
+    keep(&store, &own, by("eve", measurements(0..5)), graph()).await;
+    let of_other = of_reporter(of_target("b"), Reporter::named("ci"));
+    assert_eq!(store.delete(&of_other).await, Ok(0));
     assert_eq!(store.delete(&chosen_by("eve")).await, Ok(35));
-    assert_eq!(
-        of_graph(&store, &shared, 100).await,
-        by("ci", measurements(0..3))
-    );
-    assert_eq!(
-        store.has_graph(shared.clone()).await,
-        Ok(true),
-        "it has measurements"
-    );
+    assert_eq!(of_graph(&store, &shared, 100).await, measurements(0..3));
+    let is_kept = store.has_graph(shared.clone()).await;
+    assert_eq!(is_kept, Ok(true), "it has measurements");
     assert_eq!(store.has_graph(own).await, Ok(false));
     assert_eq!(store.delete(&chosen_by("ci")).await, Ok(3));
     assert_eq!(store.has_graph(shared).await, Ok(false));
 }
 
 #[tokio::test]
-async fn one_client_leaves_room_for_others_until_its_own_is_deleted() {
-    let (_folder, path) = folder();
-    let (store, subject) = (open_with(&path, 6_000).unwrap(), subject("a", 1));
-    let fill = async |reporter: &str| {
-        let (mut number, mut refused) = (0, None);
-        while refused.is_none() {
-            refused = store
-                .report(subject.clone(), by(reporter, measurements([number])), None)
-                .await
-                .err();
-            number += 1;
+async fn the_share_of_a_client_is_free_again_once_its_measurements_are_deleted() {
+    let (_folder, store) = new_store(6_000);
+    let subject = subject("a", 1);
+    let fill = async || {
+        let mut number = 0;
+        loop {
+            let one = measurements([number]);
+            match store.report(subject.clone(), one, None).await {
+                Ok(_) => number += 1,
+                Err(refused) => return (number, refused),
+            }
         }
-        (number - 1, refused.unwrap())
     };
-    let (of_one, refused) = fill("eve").await;
-    let StoreError::ShareFull {
-        reporter,
-        found,
-        allowed,
-    } = refused
-    else {
-        panic!("{refused}")
-    };
-    assert_eq!(reporter, "eve");
+    let (count, refused) = fill().await;
     assert!(
-        (4_350..4_800).contains(&found) && found > allowed,
-        "{found} of {allowed}"
+        matches!(&refused, StoreError::ShareFull { reporter, found: 4_350..4_800, .. } if reporter == "ci"),
+        "{refused:?}"
     );
-    let (of_other, _) = fill("ci").await;
-    assert!(
-        of_other >= 4 && of_one > 3 * of_other,
-        "{of_one} and {of_other}"
-    );
-    assert_eq!(store.delete(&chosen_by("eve")).await, Ok(of_one.into()));
-    assert!(
-        fill("eve").await.0 >= of_one - of_other,
-        "its share is free again"
-    );
+    assert_eq!(store.delete(&chosen_by("ci")).await, Ok(count.into()));
+    assert_eq!(fill().await.0, count);
 }
 
 /// The measurements of a graph that are drawn, as numbers of their configurations and outcomes.
@@ -710,13 +550,11 @@ async fn drawn(
         all.extend(page);
         left = &left[keys_read..];
     }
-    let mut read: Vec<(u32, f64)> = all
-        .into_iter()
-        .map(|each| {
-            let config = each.config.try_into().unwrap();
-            (u32::from_le_bytes(config), each.outcome.seconds)
-        })
-        .collect();
+    let pair = |each: Measurement| {
+        let config = each.config.try_into().unwrap();
+        (u32::from_le_bytes(config), each.outcome.seconds)
+    };
+    let mut read: Vec<(u32, f64)> = all.into_iter().map(pair).collect();
     read.sort_by(|one, other| one.partial_cmp(other).unwrap());
     read
 }
@@ -732,69 +570,56 @@ fn repeated(reporter: &str, config: u32, count: u32) -> Vec<Measurement> {
 
 #[tokio::test]
 async fn configurations_that_were_measured_often_leave_room_for_the_others() {
-    let (_folder, path) = folder();
-    let (store, subject) = (open(&path), subject("a", 1));
+    let (_folder, store) = new_store(LARGE);
+    let subject = subject("a", 1);
     for config in 0..8 {
-        store
-            .report(subject.clone(), repeated("eve", config, 2_000), None)
-            .await
-            .unwrap();
+        keep(&store, &subject, repeated("eve", config, 2_000), None).await;
     }
     for config in 0..20 {
-        store
-            .report(subject.clone(), repeated("ci", config, 1), None)
-            .await
-            .unwrap();
+        keep(&store, &subject, repeated("ci", config, 1), None).await;
     }
+    let everyone = ReporterFilter::Everyone;
     for count in [20, 100, 2_000] {
-        let read = drawn(&store, &subject, &ReporterFilter::Everyone, count).await;
+        let read = drawn(&store, &subject, &everyone, count).await;
         assert_eq!(read.len(), count);
-        let configs: std::collections::BTreeMap<u32, usize> = read.iter().fold(
-            std::collections::BTreeMap::default(),
-            |mut all, (config, _)| {
-                *all.entry(*config).or_default() += 1;
-                all
-            },
-        );
-        assert_eq!(configs.len(), 20, "{count} of all configurations");
+        let mut configs = [0; 20];
+        for (config, _) in read {
+            configs[config as usize] += 1;
+        }
+        assert!(configs.iter().all(|&number| number > 0), "{configs:?}");
         // The rest is shared by the eight that have more.
-        let often: Vec<usize> = configs.range(..8).map(|(_, number)| *number).collect();
+        let often = &configs[..8];
         let [least, most] = [often.iter().min().unwrap(), often.iter().max().unwrap()];
-        assert!(most - least <= 1, "{often:?}");
+        assert!(most - least <= 1, "{configs:?}");
     }
-    let all = drawn(&store, &subject, &ReporterFilter::Everyone, 100_000).await;
+    let all = drawn(&store, &subject, &everyone, 100_000).await;
     assert_eq!(all.len(), 16_020);
 }
 
 #[tokio::test]
 async fn what_a_reporter_measured_is_drawn_before_what_others_did() {
-    let (_folder, path) = folder();
-    let (store, subject) = (open(&path), subject("a", 1));
+    let (_folder, store) = new_store(LARGE);
+    let subject = subject("a", 1);
     let ci = Reporter::named("ci").unwrap();
     for config in 0..500 {
-        store
-            .report(subject.clone(), repeated("eve", config, 1), None)
-            .await
-            .unwrap();
+        keep(&store, &subject, repeated("eve", config, 1), None).await;
     }
     for config in 490..510 {
-        store
-            .report(subject.clone(), repeated("ci", config, 3), None)
-            .await
-            .unwrap();
+        keep(&store, &subject, repeated("ci", config, 3), None).await;
     }
-    let own = drawn(&store, &subject, &ReporterFilter::Only(ci.clone()), 2_000).await;
+    let own_first = ReporterFilter::First(ci.clone());
+    let own = drawn(&store, &subject, &ReporterFilter::Only(ci), 2_000).await;
     assert_eq!(own.len(), 60);
-    let first = drawn(&store, &subject, &ReporterFilter::First(ci.clone()), 100).await;
+    let first = drawn(&store, &subject, &own_first, 100).await;
     assert_eq!(first.len(), 100);
     assert!(own.iter().all(|each| first.contains(each)), "{first:?}");
-    let some = drawn(&store, &subject, &ReporterFilter::First(ci.clone()), 20).await;
+    let some = drawn(&store, &subject, &own_first, 20).await;
     let configs: Vec<u32> = some.iter().map(|(config, _)| *config).collect();
     assert_eq!(configs, (490..510).collect::<Vec<u32>>(), "each once");
     let nobody = ReporterFilter::Only(Reporter::named("bob").unwrap());
     assert!(drawn(&store, &subject, &nobody, 10).await.is_empty());
     store.delete(&chosen_by("ci")).await.unwrap();
-    let left = drawn(&store, &subject, &ReporterFilter::First(ci), 2_000).await;
+    let left = drawn(&store, &subject, &own_first, 2_000).await;
     assert_eq!(left.len(), 500);
 }
 
@@ -822,10 +647,7 @@ fn a_file_of_something_else_is_refused_and_left_alone() {
 async fn a_damaged_file_is_refused_or_says_the_same_as_before() {
     let (_folder, path) = folder();
     let (store, subject) = (open(&path), subject("a", 1));
-    store
-        .report(subject.clone(), measurements(0..2_000), None)
-        .await
-        .unwrap();
+    keep(&store, &subject, measurements(0..2_000), None).await;
     let all = of_graph(&store, &subject, 2_000).await;
     store.close().await;
     let (intact, mut refused) = (fs::read(&path).unwrap(), 0);

@@ -411,28 +411,4 @@ mod tests {
         let space = DrawnSpace::new(described(0.5), None).unwrap();
         assert!(space.draw(&[], &mut HashSet::new(), 7).is_empty());
     }
-
-    #[test]
-    fn a_wrong_description_says_where() {
-        let refused = |change: &dyn Fn(&mut ConfigSpace)| {
-            let mut space = described(1.0);
-            change(&mut space);
-            DrawnSpace::new(space, Some(3)).err().unwrap().to_string()
-        };
-        let columns = refused(&|space| space.columns.truncate(1));
-        assert_eq!(
-            columns,
-            "space.columns has 1 columns, expected 3, as the graph"
-        );
-        let values = refused(&|space| space.columns[1].values.push(1.0));
-        assert!(
-            values.starts_with("space.columns[1] has no, equal or infinite values"),
-            "{values}"
-        );
-        let constraint = refused(&|space| space.constraints[1].divisors = vec![3]);
-        assert!(
-            constraint.starts_with("space.constraints[1] needs"),
-            "{constraint}"
-        );
-    }
 }

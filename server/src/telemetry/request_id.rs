@@ -61,9 +61,6 @@ fn new_id() -> HeaderValue {
 
 #[cfg(test)]
 mod tests {
-    use tonic::Code;
-    use tonic_types::ErrorDetails;
-
     use super::*;
 
     fn of(given: &[u8]) -> String {
@@ -95,24 +92,5 @@ mod tests {
             made.as_str(),
             RequestId::from_headers(&HeaderMap::new()).as_str()
         );
-    }
-
-    #[test]
-    fn the_id_is_added_to_the_details_of_a_failure() {
-        let mut details = ErrorDetails::with_error_info("OVERLOADED", "hlorank", []);
-        details.set_retry_info(Some(std::time::Duration::from_millis(200)));
-        let status = Status::with_error_details(Code::ResourceExhausted, "full", details);
-        let mut headers = HeaderMap::new();
-        status.add_header(&mut headers).unwrap();
-        RequestId(HeaderValue::from_static("seven")).add_to_status(&status, &mut headers);
-        let sent = Status::from_header_map(&headers).unwrap();
-        assert_eq!(
-            (sent.code(), sent.message()),
-            (Code::ResourceExhausted, "full")
-        );
-        let details = sent.get_error_details();
-        assert_eq!(details.request_info().unwrap().request_id, "seven");
-        assert_eq!(details.error_info().unwrap().reason, "OVERLOADED");
-        assert!(details.retry_info().is_some());
     }
 }

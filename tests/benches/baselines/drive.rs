@@ -12,37 +12,9 @@ use tonic::{
 use crate::wire::Wire;
 
 /// Result of a closed loop.
-#[derive(Clone, Debug, Default)]
 pub(crate) struct Load {
-    /// Latencies, ascending.
-    latencies: Vec<Duration>,
-    elapsed: Duration,
-    processor_time: Duration,
-}
-
-impl Load {
-    pub(crate) fn requests_per_second(&self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "far below 2⁵³")]
-        let requests = self.latencies.len() as f64;
-        requests / self.elapsed.as_secs_f64()
-    }
-
-    /// Adds the processor time of the system.
-    pub(crate) fn with_processor_time(self, processor_time: Duration) -> Self {
-        Self {
-            processor_time,
-            ..self
-        }
-    }
-
-    pub(crate) fn processor_time_per_request(&self) -> Duration {
-        self.processor_time / u32::try_from(self.latencies.len()).expect("far below 2³²")
-    }
-
-    /// Returns a percentile of the latency.
-    pub(crate) fn percentile(&self, percent: usize) -> Duration {
-        self.latencies[(self.latencies.len() * percent / 100).min(self.latencies.len() - 1)]
-    }
+    pub(crate) requests_per_second: f64,
+    pub(crate) latencies: Times,
 }
 
 /// Sends the bodies in order, each once. Every channel is one client, which waits for an answer before it sends the
@@ -67,22 +39,15 @@ pub(crate) async fn drive(
                 let asked = Instant::now();
                 let answer = call(&channel, wire, body.clone()).await;
                 latencies.push(asked.elapsed());
-                assert!(
-                    !answer
-                        .unwrap_or_else(|status| panic!("{status}"))
-                        .is_empty()
-                );
+                assert!(!answer.expect("an answer").is_empty());
             }
             latencies
         });
     }
-    let mut latencies = clients.join_all().await.concat();
-    let elapsed = started.elapsed();
-    latencies.sort_unstable();
+    let latencies: Vec<Duration> = clients.join_all().await.concat();
     Load {
-        latencies,
-        elapsed,
-        processor_time: Duration::ZERO,
+        requests_per_second: latencies.len() as f64 / started.elapsed().as_secs_f64(),
+        latencies: Times::new(latencies),
     }
 }
 
@@ -92,10 +57,8 @@ pub(crate) async fn call(channel: &Channel, wire: Wire, body: Bytes) -> Result<B
     grpc.ready()
         .await
         .map_err(|error| Status::unavailable(error.to_string()))?;
-    Ok(grpc
-        .unary(Request::new(body), wire.path(), Bare)
-        .await?
-        .into_inner())
+    let answer = grpc.unary(Request::new(body), wire.path(), Bare).await?;
+    Ok(answer.into_inner())
 }
 
 /// Codec of encoded messages.

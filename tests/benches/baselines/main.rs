@@ -20,8 +20,8 @@ use tokio::signal::{
 };
 
 use crate::{
-    drive::{Load, drive},
-    report::MeasuredOutcome,
+    drive::drive,
+    report::Round,
     running::Running,
     system::System,
     workload::{Phase, Workload},
@@ -47,17 +47,9 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut workloads = Workload::all();
-    let chosen: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|argument| !argument.starts_with('-'))
-        .collect();
     let names: Vec<&str> = workloads.iter().map(|workload| workload.name).collect();
-    if let Some(unknown) = chosen.iter().find(|name| !names.contains(&name.as_str())) {
-        println!("no workload `{unknown}`; there are: {}", names.join(", "));
-        return ExitCode::FAILURE;
-    }
-    workloads
-        .retain(|workload| chosen.is_empty() || chosen.iter().any(|name| name == workload.name));
+    let chosen = chosen_parts(&names);
+    workloads.retain(|workload| chosen.contains(&workload.name));
     let graphs = repository("target/baselines/graphs");
     for workload in &workloads {
         workload.write_graph(&graphs);
@@ -80,15 +72,15 @@ async fn compare(workloads: &[Workload], graphs: &Path) {
     }
     for workload in workloads {
         check(&systems, workload).await;
-        let mut measured = vec![MeasuredOutcome::default(); systems.len()];
+        let mut best: Vec<Option<Round>> = vec![None; systems.len()];
         for round in 0..ROUNDS {
-            for (running, measured) in systems.iter().zip(&mut measured) {
-                let (loaded, alone) = measure(running, workload, round).await;
-                measured.keep(loaded, alone);
+            for (running, best) in systems.iter().zip(&mut best) {
+                let measured = measure(running, workload, round).await;
+                *best = Some(best.map_or(measured, |best| best.or_better(measured)));
             }
         }
-        report::print(workload, &measured);
-        report::write_figures(workload, &measured);
+        let best: Vec<Round> = best.into_iter().flatten().collect();
+        report::write(workload, &best);
     }
 }
 
@@ -122,27 +114,20 @@ async fn check(systems: &[Running], workload: &Workload) {
 }
 
 /// Measures a system under load, and with one client.
-async fn measure(running: &Running, workload: &Workload, round: u64) -> (Load, Load) {
+async fn measure(running: &Running, workload: &Workload, round: u64) -> Round {
     let load = async |phase: Phase, clients: usize, requests: usize, time: Duration| {
         let bodies = running.bodies(workload, round, phase, requests);
-        let before = running.processor_time();
-        let load = drive(
-            &running.channels[..clients],
-            running.system.wire(),
-            bodies,
-            time,
-        )
-        .await;
-        load.with_processor_time(running.processor_time().saturating_sub(before))
+        let channels = &running.channels[..clients];
+        drive(channels, running.system.wire(), bodies, time).await
     };
-    let rate = load(Phase::WarmUp, CLIENTS, WARM_UP_REQUESTS, WARM_UP)
-        .await
-        .requests_per_second();
-    let loaded = load(Phase::Loaded, CLIENTS, requests(rate, LOADED), LOADED).await;
-    (
-        loaded,
-        load(Phase::Alone, 1, requests(rate, ALONE), ALONE).await,
-    )
+    let warm = load(Phase::WarmUp, CLIENTS, WARM_UP_REQUESTS, WARM_UP).await;
+    let expected = |time| requests(warm.requests_per_second, time);
+    let loaded = load(Phase::Loaded, CLIENTS, expected(LOADED), LOADED).await;
+    let alone = load(Phase::Alone, 1, expected(ALONE), ALONE).await;
+    Round {
+        requests_per_second: loaded.requests_per_second,
+        alone: alone.latencies.median(),
+    }
 }
 
 /// Returns the number of requests to prepare for this time: 1.5 times the rate of the warm-up.

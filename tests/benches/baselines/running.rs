@@ -4,8 +4,8 @@ use hlorank_tests::prelude::*;
 
 use crate::{
     drive::call,
-    process::{Process, START},
-    start,
+    process::START,
+    start::{self, Started},
     system::System,
     workload::{Phase, Workload},
 };
@@ -18,7 +18,7 @@ pub(crate) struct Running {
     /// Connections, one per client.
     pub(crate) channels: Vec<Channel>,
     pub(crate) system: System,
-    processes: Vec<Process>,
+    _started: Started,
 }
 
 impl Running {
@@ -29,24 +29,20 @@ impl Running {
         workloads: &[Workload],
         clients: usize,
     ) -> Self {
-        let (processes, ports) = match system {
-            System::Hlorank => start::hlorank(),
+        let started = match system {
+            System::Hlorank => start::hlorank(workloads).await,
             System::PythonGrpc(mode) => start::python_grpc(mode, graphs),
             System::MlServer(mode) => start::ml_server(mode, graphs),
         };
-        let channels = ports
-            .iter()
-            .cycle()
-            .take(clients)
-            .map(|&port| connect(port))
-            .collect();
-        if system == System::Hlorank {
-            put_graphs(ports[0], workloads).await;
-        }
+        let connect = |address: &String| {
+            let endpoint = Endpoint::from_shared(address.clone()).expect("an address is a URI");
+            endpoint.connect_lazy()
+        };
+        let addresses = started.addresses.iter().cycle().take(clients);
         let running = Self {
-            channels,
+            channels: addresses.map(connect).collect(),
             system,
-            processes,
+            _started: started,
         };
         running.wait_until_it_answers(&workloads[0]).await;
         running
@@ -70,11 +66,6 @@ impl Running {
         self.system.wire().body(workload.hash, configs, top)
     }
 
-    /// Returns the processor time of its processes since their start.
-    pub(crate) fn processor_time(&self) -> Duration {
-        self.processes.iter().map(Process::processor_time).sum()
-    }
-
     /// Returns the score of every configuration of one request, which is the same for every system.
     pub(crate) async fn scores(&self, workload: &Workload) -> Vec<f32> {
         let body = self.body(workload, workload.configs(0, Phase::Check, 0), 0);
@@ -93,25 +84,7 @@ impl Running {
                 "{} does not answer: {status}",
                 self.system.name()
             );
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            sleep(Duration::from_millis(200)).await;
         }
-    }
-}
-
-fn connect(port: u16) -> Channel {
-    let endpoint =
-        Endpoint::from_shared(format!("http://127.0.0.1:{port}")).expect("an address is a URI");
-    endpoint.connect_lazy()
-}
-
-async fn put_graphs(port: u16, workloads: &[Workload]) {
-    let client = Client::connect(&format!("http://127.0.0.1:{port}"), Connection::default()).await;
-    let client = client.unwrap_or_else(|error| panic!("hlorank: {error}"));
-    for workload in workloads {
-        let cached = client
-            .put_graph(&GraphHandle::from_measured(&workload.graph))
-            .await;
-        let cached = cached.unwrap_or_else(|error| panic!("hlorank: {error}"));
-        assert_eq!(cached.hash, workload.hash);
     }
 }

@@ -1,44 +1,44 @@
-//! Starts each system: its processes, and the ports that the clients are spread over.
+//! Starts each system: its processes, and the addresses that the clients are spread over.
 
 use std::net::TcpListener;
 
 use hlorank_tests::prelude::*;
 
-use crate::{process::Process, system::Mode, wire::MODEL};
+use crate::{process::Process, system::Mode, wire::MODEL, workload::Workload};
 
 /// Compute threads of each system.
 const THREADS: usize = 2;
 
-/// Starts hlorank with default settings except the number of workers, which is the number of cores by default.
-pub(crate) fn hlorank() -> (Vec<Process>, Vec<u16>) {
-    let mut command = program("hlorank-server");
-    command
-        .args([
-            "--listen",
-            "127.0.0.1:0",
-            "--metrics-listen",
-            "off",
-            "--log-format",
-            "json",
-        ])
-        .args(["--workers", &THREADS.to_string()])
-        .env("HLORANK_MODELS", models())
-        .current_dir(repository("."));
-    let process = Process::start(command, "hlorank");
-    let port = process.wait_for(|line| {
-        line.split_once(r#""address":"127.0.0.1:"#)?
-            .1
-            .split('"')
-            .next()?
-            .parse()
-            .ok()
-    });
-    (vec![process], vec![port])
+/// Processes of a system, which stop when this is dropped.
+#[derive(Default)]
+pub(crate) struct Started {
+    pub(crate) addresses: Vec<String>,
+    _hlorank: Option<ServerProcess>,
+    python: Vec<Process>,
+}
+
+/// Starts hlorank with default settings except the number of workers, which is the number of cores by default, and sends it the
+/// graphs of the workloads.
+pub(crate) async fn hlorank(workloads: &[Workload]) -> Started {
+    let models = format!("--models={}", models().display());
+    let server = ServerProcess::start(&[&models, &format!("--workers={THREADS}")]);
+    let client = server.client().await;
+    for workload in workloads {
+        let graph = GraphHandle::from_measured(&workload.graph);
+        let cached = client.put_graph(&graph).await.expect("a graph");
+        assert_eq!(cached.hash, workload.hash);
+    }
+    Started {
+        addresses: vec![server.endpoint.clone()],
+        _hlorank: Some(server),
+        ..Started::default()
+    }
 }
 
 /// Starts one process per core, each for half of the clients, because a process has only one interpreter lock.
-pub(crate) fn python_grpc(mode: Mode, graphs: &Path) -> (Vec<Process>, Vec<u16>) {
-    let start = |number| {
+pub(crate) fn python_grpc(mode: Mode, graphs: &Path) -> Started {
+    let mut started = Started::default();
+    for number in 0..THREADS {
         let mut command = python("python");
         command
             .arg(repository("tests/baselines/python_server.py"))
@@ -48,18 +48,18 @@ pub(crate) fn python_grpc(mode: Mode, graphs: &Path) -> (Vec<Process>, Vec<u16>)
             .arg(graphs)
             .args(["--mode", mode.name(), "--calls", "1", "--threads", "1"]);
         let process = Process::start(command, &format!("python_grpc_{}_{number}", mode.name()));
-        let port = process.wait_for(|line| line.strip_prefix("serving ")?.parse::<u16>().ok());
-        (process, port)
-    };
-    (0..THREADS).map(start).unzip()
+        started.addresses.push(address(process.port()));
+        started.python.push(process);
+    }
+    started
 }
 
 /// Starts one worker process per core with one thread each, as the documentation of `MLServer` advises.
-pub(crate) fn ml_server(mode: Mode, graphs: &Path) -> (Vec<Process>, Vec<u16>) {
+pub(crate) fn ml_server(mode: Mode, graphs: &Path) -> Started {
     let folder = repository("target/baselines").join(format!("mlserver_{}", mode.name()));
     fs::create_dir_all(&folder).expect("target can be written");
     let [grpc_port, http_port, metrics_port] = free_ports();
-    let settings = serde_json::json!({
+    let settings = json!({
         "debug": false,
         "host": "127.0.0.1",
         "grpc_port": grpc_port,
@@ -68,7 +68,7 @@ pub(crate) fn ml_server(mode: Mode, graphs: &Path) -> (Vec<Process>, Vec<u16>) {
         "parallel_workers": THREADS,
         "grpc_max_message_length": 64 << 20,
     });
-    let model = serde_json::json!({
+    let model = json!({
         "name": MODEL,
         "implementation": "mlserver_runtime.RankingModel",
         "parameters": {"extra": {
@@ -83,13 +83,16 @@ pub(crate) fn ml_server(mode: Mode, graphs: &Path) -> (Vec<Process>, Vec<u16>) {
     }
     let mut command = python("mlserver");
     command.args(["start", "."]).current_dir(folder);
-    (
-        vec![Process::start(
-            command,
-            &format!("mlserver_{}", mode.name()),
-        )],
-        vec![grpc_port],
-    )
+    let process = Process::start(command, &format!("mlserver_{}", mode.name()));
+    Started {
+        addresses: vec![address(grpc_port)],
+        python: vec![process],
+        ..Started::default()
+    }
+}
+
+fn address(port: u16) -> String {
+    format!("http://127.0.0.1:{port}")
 }
 
 /// Returns a command that runs a program of the virtual environment.

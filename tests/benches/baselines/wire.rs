@@ -35,11 +35,9 @@ impl Wire {
                     Configs::PackedLayoutConfigs(_) => "layout-xla-cpu",
                     _ => TILE_MODEL,
                 };
-                let request = rank_request(graph_by_hash(graph_hash), configs);
                 RankConfigsRequest {
                     top_k,
-                    model: Some(model_named(model)),
-                    ..request
+                    ..rank_request(graph_by_hash(graph_hash), configs).with_model(model)
                 }
                 .encode_to_vec()
             }

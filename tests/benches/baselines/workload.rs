@@ -131,20 +131,16 @@ impl Workload {
                 seed * 257 + u64::from(byte)
             });
         let random = &mut Rng::with_seed(seed.wrapping_mul(1 << 24).wrapping_add(request as u64));
-        let configurations = &self
-            .graph
-            .measurements
-            .as_ref()
-            .expect("a measured graph")
-            .configurations;
         // The other systems know these two kinds.
-        if let Configurations::Layout(batch) = configurations {
-            return Configs::PackedLayoutConfigs(layouts(batch, &self.draw, self.configs, random));
+        match configurations(&self.graph) {
+            Configurations::Layout(batch) => {
+                Configs::PackedLayoutConfigs(layouts(batch, &self.draw, self.configs, random))
+            }
+            Configurations::Tile(batch) => {
+                Configs::PackedTileConfigs(tiles(batch, self.configs, random))
+            }
+            _ => unreachable!("no such workload"),
         }
-        let Configurations::Tile(batch) = configurations else {
-            unreachable!("no such workload")
-        };
-        Configs::PackedTileConfigs(tiles(batch, self.configs, random))
     }
 }
 
@@ -190,19 +186,14 @@ fn layouts(
     }
 }
 
-fn tables(batch: &LayoutBatch) -> Vec<hlorank_proto::v1::LayoutTable> {
-    let numbers = |slot| {
-        batch
-            .table(slot)
-            .iter()
-            .flat_map(|entry| entry.numbers())
-            .collect()
+fn tables(batch: &LayoutBatch) -> Vec<LayoutTable> {
+    let table = |slot| {
+        let entries = batch.table(slot).iter();
+        LayoutTable {
+            entries: entries.flat_map(|entry| entry.numbers()).collect(),
+        }
     };
-    (0..batch.slots())
-        .map(|slot| hlorank_proto::v1::LayoutTable {
-            entries: numbers(slot),
-        })
-        .collect()
+    (0..batch.slots()).map(table).collect()
 }
 
 fn tiles(batch: &TileBatch, configs: usize, random: &mut Rng) -> PackedTileConfigs {

@@ -5,7 +5,9 @@ use hlorank_tests::prelude::*;
 
 use crate::{
     search::children,
-    subjects::{alexnet, measured_layouts, random_layouts, read},
+    subjects::{
+        WITHOUT_CACHE, alexnet, entries, measured_layouts, random_layouts, window_training,
+    },
 };
 
 const CALLS: usize = 7;
@@ -13,77 +15,69 @@ const LAYOUTS: usize = 300;
 const TILES: i64 = 300;
 const NODES: u8 = 40;
 
-/// Configurations of one graph, described.
-type List = (String, GraphHandle, Configurations);
+/// Configurations of one graph.
+struct Subject {
+    what: String,
+    task: Task,
+    graph: GraphHandle,
+    configurations: Configurations,
+}
 
 /// Prints a table for every list of configurations, with a row for every model of the task.
 pub(crate) async fn compare() {
     let artifacts = Artifacts::all().with_papers();
-    let server = TestServer::start_with(&["--embedding-cache-bytes=0", &artifacts.flag()]).await;
+    let server = TestServer::start_with(&[WITHOUT_CACHE, &artifacts.flag()]).await;
     let client = server.client().await;
     let models = client.list_models().await.expect("the models");
-    for (task, (what, graph, configurations)) in lists() {
-        println!("\n{what}; median of {CALLS} calls\n");
+    for subject in subjects() {
+        println!("\n{}; median of {CALLS} calls\n", subject.what);
         println!("| model | rows | ms | µs a configuration |\n| --- | ---: | ---: | ---: |");
-        for model in models.iter().filter(|model| model.task() == task.into()) {
-            row(&client, model, &graph, &configurations).await;
+        let of_task = |model: &&Model| model.task() == subject.task.into();
+        for model in models.iter().filter(of_task) {
+            print_row(&client, &model.name, &subject).await;
         }
     }
 }
 
-async fn row(client: &Client, model: &Model, graph: &GraphHandle, configurations: &Configurations) {
-    let name = Some(model.name.parse().expect("a name"));
-    let request = RankRequest::new(graph, configurations).model(name).top(1);
+async fn print_row(client: &Client, model: &str, subject: &Subject) {
+    let request = RankRequest::new(&subject.graph, &subject.configurations)
+        .model(Some(model.parse().expect("a name")))
+        .top(1);
     let Ok(first) = client.rank(&request).await else {
         // The graph has features of another padding than the model needs.
-        return println!("| `{}` | - | - | - |", model.name);
+        return println!("| `{model}` | - | - | - |");
     };
-    let times = call_times(CALLS, async || {
-        drop(client.rank(&request).await.expect("a ranking"));
-    })
-    .await;
-    let (rows, time) = (first.reuse.rows_evaluated, times[CALLS / 2]);
-    let each = time * 1e3 / configurations.len() as f64;
-    println!("| `{}` | {rows} | {time:.2} | {each:.1} |", model.name);
+    let rows = first.reuse.rows_evaluated;
+    let time = Times::of_rankings(CALLS, client, &request).await.median();
+    let each = time * 1e3 / subject.configurations.len() as f64;
+    println!("| `{model}` | {rows} | {time:.2} | {each:.1} |");
 }
 
-fn lists() -> Vec<(Task, List)> {
-    let own = read(&fixture("measured/layout_random_window_nchw_train.pb"));
-    let graphs = alexnet().into_iter().chain([own]);
-    let layouts = graphs
-        .flat_map(|graph| layout_lists(&graph))
-        .map(|list| (Task::Layout, list));
-    let tiles = grid_configurations(TILES);
-    let kernel = GraphHandle::features(&kernel_of(NODES));
-    layouts
-        .chain([(
-            Task::Tile,
-            (
-                format!("{TILES} tiles of a kernel of {NODES} nodes"),
-                kernel,
-                tiles,
-            ),
-        )])
-        .collect()
+fn subjects() -> Vec<Subject> {
+    let graphs = alexnet().into_iter().chain([window_training()]);
+    let mut subjects: Vec<Subject> = graphs.flat_map(|graph| layouts_of(&graph)).collect();
+    subjects.push(Subject {
+        what: format!("{TILES} tiles of a kernel of {NODES} nodes"),
+        task: Task::Tile,
+        graph: GraphHandle::features(&kernel_of(NODES)),
+        configurations: grid_configurations(TILES),
+    });
+    subjects
 }
 
 /// Layouts where nearly every row of a segment model is new, and those of a step of a search, which share rows.
-fn layout_lists(graph: &MeasuredGraph) -> [List; 2] {
+fn layouts_of(graph: &MeasuredGraph) -> [Subject; 2] {
     let (measured, mut random) = (measured_layouts(graph), Rng::with_seed(5));
     let drawn = random_layouts(measured, LAYOUTS, &mut random);
-    let parent: Vec<LayoutEntry> = (0..measured.slots())
-        .map(|slot| measured.entry(0, slot))
-        .collect();
-    let neighbours = children(&parent, measured, LAYOUTS, &mut random);
+    let neighbours = children(&entries(measured, 0), measured, LAYOUTS, &mut random);
     [
         ("random layouts", drawn),
         ("layouts of one step of a search", neighbours),
     ]
-    .map(|(kind, batch)| {
-        (
-            format!("{LAYOUTS} {kind} of {}", graph.name),
-            GraphHandle::from_measured(graph),
-            Configurations::Layout(batch),
-        )
+    .map(|(kind, batch)| Subject {
+        what: format!("{LAYOUTS} {kind} of {}", graph.name),
+        task: Task::Layout,
+        graph: GraphHandle::from_measured(graph),
+        configurations: Configurations::Layout(batch),
     })
 }

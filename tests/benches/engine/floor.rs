@@ -4,12 +4,12 @@
 
 use std::hint::black_box;
 
-use futures::future::join_all;
-use hlorank_client::Timings;
-use hlorank_proto::v1::StageTimings;
 use hlorank_tests::prelude::*;
 
-use crate::subjects::{alexnet, layout_graph, measured_layouts, random_layouts};
+use crate::{
+    stages::stages,
+    subjects::{WITHOUT_CACHE, alexnet, layout_graph, measured_layouts, random_layouts},
+};
 
 /// Number of rounds, of which the first warms up, and of calls of each kind in a round.
 const ROUNDS: usize = 6;
@@ -22,32 +22,34 @@ const CLIENTS: usize = 16;
 const LOOP: Duration = Duration::from_secs(2);
 
 /// What calls of one kind took.
+#[derive(Default)]
 struct Taken {
-    /// Duration of each call, in microseconds.
-    times: Vec<f64>,
+    times: Vec<Duration>,
     /// Processor time of the server, in microseconds.
     processor: f64,
     /// Context switches of the server.
     switches: f64,
 }
 
+/// Measures small calls and a large one.
+pub(crate) async fn of_calls() {
+    of_small_calls().await;
+    if let Some(measured) = alexnet() {
+        of_a_large_call(&measured).await;
+    }
+}
+
 /// Measures the calls, and writes what the cached configuration takes beyond a health check.
-pub(crate) async fn of_small_calls() {
+async fn of_small_calls() {
     let measured = layout_graph();
     let layouts = measured_layouts(&measured);
     let server = ServerProcess::start(&[]);
     let graph = GraphHandle::from_measured(&measured);
     let graph = server.client().await.put_graph(&graph).await;
     let hash = graph.expect("a graph").hash;
-    let request = |batch: &LayoutBatch| RankConfigsRequest {
-        graph: Some(Graph {
-            source: Some(Source::GraphHash(hash.0.to_vec().into())),
-            ..Graph::default()
-        }),
-        batch: Some(ConfigBatch {
-            configs: Some(Configs::PackedLayoutConfigs(batch.to_packed())),
-        }),
-        ..RankConfigsRequest::default()
+    let request = |batch: &LayoutBatch| {
+        let configs = Configs::PackedLayoutConfigs(batch.to_packed());
+        rank_request(graph_by_hash(hash.0.to_vec()), configs)
     };
     let one = request(&layouts.select(&[0]));
     let mut random = Rng::with_seed(11);
@@ -57,20 +59,16 @@ pub(crate) async fn of_small_calls() {
         ..Answers::default()
     };
     let echo = AnsweringServer::start(answers).await;
-    let [mut echoes, mut ranks, mut news] = [
-        echo.cost_model().await,
-        server.cost_model().await,
-        server.cost_model().await,
-    ];
+    let mut echoes = echo.cost_model().await;
+    let mut ranks = server.cost_model().await;
+    let mut news = server.cost_model().await;
     let mut health = HealthClient::new(server.channel().await);
-    let [mut answered, mut checked, mut cached, mut drawn] = [const { Taken::NONE }; 4];
-    let mut stages = Vec::new();
+    let mut taken: [Taken; 4] = Default::default();
     for round in 0..ROUNDS {
         if round == 1 {
-            for taken in [&mut answered, &mut checked, &mut cached, &mut drawn] {
-                *taken = Taken::NONE;
-            }
+            taken = Default::default();
         }
+        let [answered, checked, cached, drawn] = &mut taken;
         let echo = async || drop(echoes.rank_configs(one.clone()).await.expect("an answer"));
         answered.add(&server, echo).await;
         let check = async || {
@@ -78,94 +76,95 @@ pub(crate) async fn of_small_calls() {
             health.check(request).await.expect("an answer");
         };
         checked.add(&server, check).await;
-        let rank = async || {
-            let answer = ranks.rank_configs(one.clone()).await.expect("a ranking");
-            stages.extend(answer.into_inner().timings);
-        };
+        let rank = async || drop(ranks.rank_configs(one.clone()).await.expect("a ranking"));
         cached.add(&server, rank).await;
         let rank = async || drop(news.rank_configs(new()).await.expect("a ranking"));
         drawn.add(&server, rank).await;
     }
-    let beyond = cached.median() - checked.median();
+    let [answered, checked, cached, drawn] = taken;
     let how = format!(
         "one layout of {} with cached embeddings beyond a health check, p50 of {} calls: {:.0} and {:.0} us; tonic alone {:.0}, \
-         {SIXTEEN} new layouts {:.0}; on the server{}",
+         {SIXTEEN} new layouts {:.0}",
         measured.name,
         cached.times.len(),
         cached.median(),
         checked.median(),
         answered.median(),
         drawn.median(),
-        of_stages(&stages),
     );
-    figure("small_call_beyond_health", beyond, "us", 60.0, how);
+    let beyond = cached.median() - checked.median();
+    write(
+        "small_call_beyond_health",
+        beyond,
+        "us",
+        Target::AtMost(60.0),
+        how,
+    );
     let calls = cached.times.len() as f64;
-    let switches = |taken: &Taken| taken.switches / calls;
-    let processor = |taken: &Taken| taken.processor / calls;
-    let how = format!(
-        "context switches of the server in such a call; in a health check {:.1}",
-        switches(&checked)
+    let [of_cached, of_checked] = [&cached, &checked].map(|taken| taken.switches / calls);
+    let how =
+        format!("context switches of the server in such a call; in a health check {of_checked:.1}");
+    write(
+        "small_call_switches",
+        of_cached,
+        "",
+        Target::AtMost(3.0),
+        how,
     );
-    figure("small_call_switches", switches(&cached), "", 3.0, how);
+    let [of_cached, of_checked] = [&cached, &checked].map(|taken| taken.processor / calls);
     let how = format!(
-        "processor time of the server in such a call over a health check's: {:.0} and {:.0} us",
-        processor(&cached),
-        processor(&checked)
+        "processor time of the server in such a call over a health check's: {of_cached:.0} and {of_checked:.0} us"
     );
-    let ratio = processor(&cached) / processor(&checked);
-    figure("small_call_processor", ratio, "x", 1.8, how);
+    let ratio = of_cached / of_checked;
+    write("small_call_processor", ratio, "x", Target::AtMost(1.8), how);
     let [mut of_tonic, mut of_server] = [0.0; 2];
     for _ in 0..3 {
         of_tonic += calls_per_second(&echoes, &one).await / 3.0;
         of_server += calls_per_second(&ranks, &one).await / 3.0;
     }
-    Figure {
-        name: "small_calls_beside_tonic".to_owned(),
-        value: of_server / of_tonic,
-        unit: "x",
-        target: Target::AtLeast(0.5),
-        how: format!(
-            "calls per second of {CLIENTS} clients, for such a call over tonic's answers of the same bytes: {of_server:.0} and {of_tonic:.0}"
-        ),
-    }
-    .write();
+    let how = format!(
+        "calls per second of {CLIENTS} clients, for such a call over tonic's answers of the same bytes: {of_server:.0} and {of_tonic:.0}"
+    );
+    let ratio = of_server / of_tonic;
+    write(
+        "small_calls_beside_tonic",
+        ratio,
+        "x",
+        Target::AtLeast(0.5),
+        how,
+    );
 }
 
 /// Measures the stages of a call with all measured layouts, beside what copying its bytes takes.
-pub(crate) async fn of_a_large_call() {
-    let Some(measured) = alexnet() else { return };
-    let layouts = measured_layouts(&measured);
-    let graph = GraphHandle::from_measured(&measured);
-    let configurations = Configurations::Layout(layouts.clone());
-    let server = ServerProcess::start(&["--embedding-cache-bytes", "0"]);
+async fn of_a_large_call(measured: &MeasuredGraph) {
+    let layouts = measured_layouts(measured);
+    let graph = GraphHandle::from_measured(measured);
+    let server = ServerProcess::start(&[WITHOUT_CACHE]);
     let client = server.client().await;
-    let request = RankRequest::new(&graph, &configurations).top(10);
-    let mut calls: Vec<(f64, Timings)> = Vec::new();
+    let request = RankRequest::new(&graph, configurations(measured)).top(10);
+    let mut calls = Vec::new();
     for _ in 0..2 * ROUNDS {
         let start = Instant::now();
         let timings = client.rank(&request).await.expect("a ranking").timings;
-        calls.push((start.elapsed().as_secs_f64() * 1e3, timings));
+        calls.push((start.elapsed(), timings));
     }
-    calls.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let (took, timings) = &calls[calls.len() / 2];
-    let size = load_model(Task::Layout, 1)
+    calls.sort_by_key(|(took, _)| *took);
+    let (took, timings) = calls[calls.len() / 2];
+    let of_server = stages(&timings).map(|(stage, time)| format!("{stage} {time:.1}"));
+    let model = load_model(Task::Layout, 1);
+    let size = model
         .segment()
         .expect("a segment model")
         .settings
         .embedding_size;
     let bytes = layouts.len() * (layouts.slots() + 2 * size * size_of::<f32>());
-    let of_stage = |stage: Duration| stage.as_secs_f64() * 1e3;
     println!(
-        "{} layouts of {} at the client: {took:.1} ms; on the server: queue {:.1}, parse {:.1}, encode {:.1}, head {:.1}, rank {:.1}, total \
-         {:.1} ms; copying the {:.0} MB of indices and sums takes {:.1} ms",
+        "{} layouts of {} at the client: {took:.1?}; on the server in ms: {}, total {:.1?}; copying the {:.0} MB of indices and \
+         sums takes {:.1} ms",
         layouts.len(),
         measured.name,
-        of_stage(timings.queue),
-        of_stage(timings.parse),
-        of_stage(timings.encode),
-        of_stage(timings.head),
-        of_stage(timings.rank),
-        of_stage(timings.total),
+        of_server.join(", "),
+        timings.total,
         bytes as f64 * 1e-6,
         copying(bytes),
     );
@@ -176,7 +175,7 @@ fn copying(bytes: usize) -> f64 {
     let from = vec![1_u8; bytes];
     let mut to = vec![0_u8; bytes];
     let copy = || black_box(&mut to).copy_from_slice(black_box(&from));
-    times(ROUNDS, copy)[0].as_secs_f64() * 1e3
+    Times::of_runs(ROUNDS, copy).fastest()
 }
 
 /// Returns the calls per second of some clients, each with a clone of a connection.
@@ -185,44 +184,40 @@ async fn calls_per_second(
     request: &RankConfigsRequest,
 ) -> f64 {
     let start = Instant::now();
-    let looping = (0..CLIENTS).map(|_| {
+    let mut clients = JoinSet::new();
+    for _ in 0..CLIENTS {
         let (mut client, request) = (client.clone(), request.clone());
-        tokio::spawn(async move {
-            let mut calls = 0;
+        clients.spawn(async move {
+            let mut calls = 0_u32;
             while start.elapsed() < LOOP {
                 let answer = client.rank_configs(request.clone()).await;
                 answer.expect("an answer");
                 calls += 1;
             }
             calls
-        })
-    });
-    let calls = join_all(looping).await;
-    let calls: u32 = calls.into_iter().map(|calls| calls.expect("calls")).sum();
+        });
+    }
+    let calls: u32 = clients.join_all().await.into_iter().sum();
     f64::from(calls) / start.elapsed().as_secs_f64()
 }
 
 impl Taken {
-    const NONE: Self = Self {
-        times: Vec::new(),
-        processor: 0.0,
-        switches: 0.0,
-    };
-
     /// Adds a round of calls.
-    async fn add(&mut self, server: &ServerProcess, call: impl AsyncFnMut()) {
+    async fn add(&mut self, server: &ServerProcess, mut call: impl AsyncFnMut()) {
         let [processor, switches] = used(server.id());
-        let times = call_times(CALLS, call).await;
+        for _ in 0..CALLS {
+            let start = Instant::now();
+            call().await;
+            self.times.push(start.elapsed());
+        }
         let [processor_after, switches_after] = used(server.id());
-        self.times.extend(times.iter().map(|time| time * 1e3));
         self.processor += processor_after - processor;
         self.switches += switches_after - switches;
     }
 
+    /// Returns the median time in microseconds.
     fn median(&self) -> f64 {
-        let mut times = self.times.clone();
-        times.sort_by(f64::total_cmp);
-        times[times.len() / 2]
+        Times::new(self.times.iter().copied()).median() * 1e3
     }
 }
 
@@ -244,36 +239,12 @@ fn used(process: u32) -> [f64; 2] {
     sums
 }
 
-/// Returns the median of each stage of calls, as text.
-fn of_stages(timings: &[StageTimings]) -> String {
-    type Stage = fn(&StageTimings) -> Option<prost_types::Duration>;
-    let all: [(&str, Stage); 6] = [
-        ("queue", |timings| timings.queue),
-        ("parse", |timings| timings.parse),
-        ("encode", |timings| timings.encode),
-        ("head", |timings| timings.head),
-        ("rank", |timings| timings.rank),
-        ("total", |timings| timings.total),
-    ];
-    let median = |stage: Stage| {
-        let mut times: Vec<_> = timings
-            .iter()
-            .filter_map(stage)
-            .map(|time| time.nanos)
-            .collect();
-        times.sort_unstable();
-        times.get(times.len() / 2).map_or(0, |nanos| nanos / 1000)
-    };
-    let texts = all.map(|(name, stage)| format!(" {name} {}", median(stage)));
-    texts.join(",")
-}
-
-fn figure(name: &str, value: f64, unit: &'static str, most: f64, how: String) {
+fn write(name: &str, value: f64, unit: &'static str, target: Target, how: String) {
     Figure {
         name: name.to_owned(),
         value,
         unit,
-        target: Target::AtMost(most),
+        target,
         how,
     }
     .write();

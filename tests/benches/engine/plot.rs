@@ -19,6 +19,15 @@ pub(crate) struct Bar {
     pub(crate) parts: Vec<f64>,
 }
 
+impl Curve {
+    pub(crate) fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            points: Vec::new(),
+        }
+    }
+}
+
 /// Draws seconds over `horizontal`, both on logarithmic axes.
 pub(crate) fn log_log(name: &str, horizontal: &str, curves: &[Curve]) {
     draw_log_log(&file(name), horizontal, curves).expect("a plot");

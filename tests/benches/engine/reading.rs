@@ -16,22 +16,14 @@ pub(crate) fn of_modules() {
         || copies(LARGE_COPIES),
         |path| fs::read(path).expect("a module"),
     );
-    let (nodes, fastest, median) = measured(&large);
-    Figure {
-        name: "read_graph".to_owned(),
-        value: median * 1e3,
-        unit: "ms",
-        target: Target::AtMost(100.0),
-        how: format!(
-            "read, featurize, hash, prune and cut a module of {nodes} nodes; one thread, median of {RUNS}, fastest {:.1}",
-            fastest * 1e3
-        ),
-    }
-    .write();
+    let (nodes, times) = measured(&large);
+    let how =
+        format!("read, featurize, hash, prune and cut a module of {nodes} nodes on one thread");
+    Figure::of_median("read_graph", &times, 100.0, &how).write();
     // The fastest run, because a busy machine slows a large module down more than a small one.
     let [small, large] = [8, 512].map(|count| {
-        let (nodes, fastest, _) = measured(&copies(count));
-        (nodes, fastest / nodes as f64)
+        let (nodes, times) = measured(&copies(count));
+        (nodes, times.fastest() / nodes as f64)
     });
     Figure {
         name: "read_graph_linearity".to_owned(),
@@ -42,22 +34,22 @@ pub(crate) fn of_modules() {
             "time per node at {} nodes over that at {}: {:.0} and {:.0} ns; fastest of {RUNS}",
             large.0,
             small.0,
-            large.1 * 1e9,
-            small.1 * 1e9
+            large.1 * 1e6,
+            small.1 * 1e6
         ),
     }
     .write();
 }
 
-/// Returns the nodes of a module, and the seconds of the fastest and of the median run.
-fn measured(bytes: &[u8]) -> (usize, f64, f64) {
+/// Returns the nodes of a module, and the times of runs.
+fn measured(bytes: &[u8]) -> (usize, Times) {
     let limits = Limits {
         nodes: 1 << 20,
         edges: 1 << 22,
         ..Limits::default()
     };
     let mut nodes = 0;
-    let times = times(RUNS, || {
+    let times = Times::of_runs(RUNS, || {
         let module = HloModule::read(bytes, &limits).expect("the module is sound");
         let configurable = module.arrays.default_configurable();
         let graph = module
@@ -66,7 +58,7 @@ fn measured(bytes: &[u8]) -> (usize, f64, f64) {
         nodes = graph.len();
         drop(std::hint::black_box(SegmentedGraph::new(&graph)));
     });
-    (nodes, times[0].as_secs_f64(), times[RUNS / 2].as_secs_f64())
+    (nodes, times)
 }
 
 /// Returns a module whose computations are repeated, each copy with its own ids.

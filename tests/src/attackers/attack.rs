@@ -15,6 +15,7 @@ use super::{
 
 /// Attackers of one kind. They stop when this is dropped.
 #[derive(Debug)]
+#[must_use]
 pub struct Attack {
     sent: Arc<Sent>,
     _attackers: JoinSet<()>,
@@ -32,7 +33,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 impl Aim {
     /// Aims at a listener from 127.0.0.1, the address of well-behaved clients.
-    #[must_use]
     pub fn at(target: SocketAddr) -> Self {
         Self {
             target,
@@ -40,28 +40,7 @@ impl Aim {
         }
     }
 
-    /// Aims at the listener of an endpoint such as `http://127.0.0.1:7070`.
-    ///
-    /// # Panics
-    /// If the endpoint has no address.
-    #[must_use]
-    pub fn at_endpoint(endpoint: &str) -> Self {
-        Self::at(
-            endpoint
-                .trim_start_matches("http://")
-                .parse()
-                .expect("an address with a port"),
-        )
-    }
-
-    /// Returns the address of the listener.
-    #[must_use]
-    pub fn target(&self) -> SocketAddr {
-        self.target
-    }
-
     /// Attacks from this number of addresses instead, none of which is that of well-behaved clients.
-    #[must_use]
     pub fn from_addresses(self, addresses: u8) -> Self {
         Self {
             from: (2..)
@@ -95,7 +74,6 @@ impl Attack {
     }
 
     /// Returns what the attackers have sent so far.
-    #[must_use]
     pub fn sent(&self) -> &Sent {
         &self.sent
     }

@@ -26,6 +26,9 @@ use super::sent::Sent;
 /// Why an attacker could not go on, such as a closed connection.
 pub type Broken = Box<dyn Error + Send + Sync>;
 
+/// HTTP/2 window of answers: the default of the protocol.
+pub const WINDOW_BYTES: u32 = 65_535;
+
 /// Bytes of a message that may wait for the server's window.
 const SEND_BUFFER_BYTES: usize = 64 << 20;
 
@@ -58,7 +61,6 @@ impl Attacker {
     }
 
     /// Returns an attacker outside an [`Attack`](super::Attack), for single calls.
-    #[must_use]
     pub fn alone(target: SocketAddr) -> Self {
         Self::new(target, Ipv4Addr::LOCALHOST, Arc::default())
     }
@@ -109,10 +111,6 @@ impl Attacker {
             connection,
         ))
     }
-
-    pub(super) fn count_calls(&self, calls: u64) {
-        self.sent.count_calls(calls);
-    }
 }
 
 impl Client {
@@ -131,7 +129,7 @@ impl Client {
             .header("grpc-encoding", encoding)
             .body(())?;
         let mut requests = self.requests.clone().ready().await?;
-        self.sent.count_calls(1);
+        self.sent.count_call();
         Ok(requests.send_request(request, false)?)
     }
 

@@ -7,15 +7,11 @@ use tokio::time::sleep;
 
 use super::{
     attack::{Aim, Attack},
-    attacker::status,
+    attacker::{WINDOW_BYTES, status},
     calls::RANK,
 };
 
-/// HTTP/2 window of answers, which are errors.
-const WINDOW_BYTES: u32 = 64 << 10;
-
 /// Sends a framed message in gzip again and again, in pieces as a slow network would.
-#[must_use]
 pub fn slow_bombs(aim: &Aim, attackers: usize, message: Bytes, bytes_per_second: usize) -> Attack {
     const PIECES_PER_SECOND: usize = 10;
     const PAUSE: Duration = Duration::from_millis(100);

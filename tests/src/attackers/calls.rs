@@ -8,7 +8,7 @@ use tonic_health::pb::HealthCheckRequest;
 
 use super::{
     attack::{Aim, Attack},
-    attacker::{Attacker, Broken, Client, status},
+    attacker::{Attacker, Broken, Client, WINDOW_BYTES, status},
     messages::{self, framed},
 };
 
@@ -16,20 +16,16 @@ use super::{
 pub const RANK: &str = "/hlorank.v1.CostModelService/RankConfigs";
 /// Like [`RANK`].
 pub const RANK_STREAM: &str = "/hlorank.v1.CostModelService/RankConfigsStream";
-/// Like [`RANK`].
-pub const HEALTH_WATCH: &str = "/grpc.health.v1.Health/Watch";
-
-const WINDOW_BYTES: u32 = 64 << 10;
+const HEALTH_WATCH: &str = "/grpc.health.v1.Health/Watch";
 
 /// Window in which no answer fits.
-const NO_WINDOW: u32 = 0;
+pub(super) const NO_WINDOW: u32 = 0;
 
 /// Pause before a call that was refused is made again.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Begins calls whose messages never arrive, this number on each connection, and begins each again when the server has
 /// ended it.
-#[must_use]
 pub fn silent_calls(aim: &Aim, connections: usize, calls: usize, path: &'static str) -> Attack {
     Attack::start(aim, connections, move |attacker| async move {
         let (client, mut silent) = (attacker.client(WINDOW_BYTES).await?, JoinSet::new());
@@ -50,7 +46,6 @@ async fn be_silent(mut client: Client, path: &'static str) -> Result<(), Broken>
 }
 
 /// Sends the message of each call a byte at a time, this number of calls on each connection.
-#[must_use]
 pub fn slow_calls(aim: &Aim, connections: usize, calls: usize, pause: Duration) -> Attack {
     Attack::start(aim, connections, move |attacker| async move {
         let (mut client, mut begun) = (attacker.client(WINDOW_BYTES).await?, Vec::new());
@@ -71,7 +66,6 @@ pub fn slow_calls(aim: &Aim, connections: usize, calls: usize, pause: Duration) 
 }
 
 /// Watches the health of the server, this number of times on each connection, without reading what it reports.
-#[must_use]
 pub fn health_watches(aim: &Aim, connections: usize, calls: usize) -> Attack {
     let message = framed(&HealthCheckRequest::default().encode_to_vec(), false);
     Attack::start(aim, connections, move |attacker| {
@@ -90,7 +84,6 @@ async fn watch(attacker: Attacker, calls: usize, message: Bytes) -> Result<(), B
 }
 
 /// Sends requests about graphs whose numbers no computation fits.
-#[must_use]
 pub fn huge_graphs(aim: &Aim, attackers: usize, pause: Duration) -> Attack {
     let huge: Vec<Bytes> = messages::huge_graphs()
         .iter()

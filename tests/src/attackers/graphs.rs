@@ -6,7 +6,7 @@ use hlorank_proto::{
 };
 
 use crate::{
-    graph_of, graph_of_text,
+    graph_of, graph_of_module, graph_of_text,
     module::{operation, single},
 };
 
@@ -16,43 +16,23 @@ pub type SizedGraph = fn(usize, u32) -> Graph;
 /// Graphs that are long, or few bytes that stand for long ones.
 pub const GRAPHS: [(&str, SizedGraph); 11] = [
     ("an array of many dimensions without shapes", |_, number| {
-        let dimensions = vec!["1"; 60_000].join(",");
-        let first = format!("  p0 = f32[{dimensions}] parameter(0)\n");
-        text(
-            Task::Tile,
-            number,
-            [first].into_iter().chain(chain("negate", 4_000)),
-        )
+        text(Task::Tile, number, &array(60_000), chain("negate", 4_000))
     }),
     ("a tuple of many elements without shapes", |_, number| {
-        let elements = vec!["f32[]"; 60_000].join(", ");
-        let first = format!("  p0 = ({elements}) parameter(0)\n");
-        text(
-            Task::Tile,
-            number,
-            [first].into_iter().chain(chain("copy", 4_000)),
-        )
+        let tuple = format!("({})", vec!["f32[]"; 60_000].join(", "));
+        text(Task::Tile, number, &tuple, chain("copy", 4_000))
     }),
     ("many arrays without shapes", |nodes, number| {
-        let dimensions = vec!["1"; 64].join(",");
-        let first = format!("  p0 = f32[{dimensions}] parameter(0)\n");
-        text(
-            Task::Tile,
-            number,
-            [first].into_iter().chain(chain("negate", nodes)),
-        )
+        text(Task::Tile, number, &array(64), chain("negate", nodes))
     }),
     ("many new arrays without shapes", |nodes, number| {
-        let dimensions = vec!["1"; 64].join(",");
-        let first = format!("  p0 = f32[{dimensions}] parameter(0)\n");
         let line = |node| {
             format!(
                 "  p{node} = concatenate(p{}, p0), dimensions={{0}}\n",
                 node - 1
             )
         };
-        let lines = (1..=nodes).map(line);
-        text(Task::Tile, number, [first].into_iter().chain(lines))
+        text(Task::Tile, number, &array(64), (1..=nodes).map(line))
     }),
     ("many nodes", reshapes),
     ("many computations", |nodes, number| {
@@ -65,18 +45,16 @@ pub const GRAPHS: [(&str, SizedGraph); 11] = [
         )
     }),
     ("many computations inside one", |nodes, number| {
-        let first = "  p0 = f32[] parameter(0)\n".to_owned();
         let line =
             |node| format!("  p{node} = f32[] call(p0), to_apply={{ q = f32[] parameter(0) }}\n");
-        let lines = (1..=nodes / 2).map(line);
-        text(Task::Tile, number, [first].into_iter().chain(lines))
+        text(Task::Tile, number, "f32[]", (1..=nodes / 2).map(line))
     }),
     ("instructions of a module", |nodes, number| {
         let first = parameter(number);
         let last = i64::try_from(nodes).expect("a small number");
         let others = (2..=last).map(|id| operation("negate", id, &[id - 1]));
         let module = single([first].into_iter().chain(others).collect());
-        of_task(Task::Tile, graph_of(Source::HloModule(module.into())))
+        of_task(Task::Tile, graph_of_module(module))
     }),
     ("a window of many dimensions", |_, number| {
         let dimensions = vec![WindowDimension::default(); (2 << 20) - 16];
@@ -86,7 +64,7 @@ pub const GRAPHS: [(&str, SizedGraph); 11] = [
         };
         let first = parameter(number);
         let module = single(vec![first, reduce]);
-        of_task(Task::Tile, graph_of(Source::HloModule(module.into())))
+        of_task(Task::Tile, graph_of_module(module))
     }),
     ("features of many nodes", |nodes, number| {
         let mut opcodes = vec![1; nodes];
@@ -106,19 +84,15 @@ pub const GRAPHS: [(&str, SizedGraph); 11] = [
 ];
 
 /// A chain of nodes whose layouts are chosen.
-#[must_use]
 pub fn reshapes(nodes: usize, number: u32) -> Graph {
-    let first = "  p0 = f32[8] parameter(0)\n".to_owned();
     let line = |node: usize| {
         let dimensions = if node.is_multiple_of(2) { "8" } else { "2,4" };
         format!("  p{node} = f32[{dimensions}] reshape(p{})\n", node - 1)
     };
-    let lines = (1..nodes).map(line);
-    text(Task::Layout, number, [first].into_iter().chain(lines))
+    text(Task::Layout, number, "f32[8]", (1..nodes).map(line))
 }
 
 /// A parameter whose shape has this number.
-#[must_use]
 pub fn parameter(number: u32) -> HloInstructionProto {
     let mut parameter = operation("parameter", 1, &[]);
     if let Some(shape) = &mut parameter.shape {
@@ -131,15 +105,25 @@ fn chain(opcode: &str, length: usize) -> impl Iterator<Item = String> {
     (1..=length).map(move |node| format!("  p{node} = {opcode}(p{})\n", node - 1))
 }
 
-/// A graph of HLO text with these lines.
-pub fn text(task: Task, number: u32, lines: impl Iterator<Item = String>) -> Graph {
-    let lines: String = lines.collect();
-    let text = format!("HloModule m{number}\n\nENTRY e {{\n{lines}}}\n");
+/// The shape of an array of this many dimensions.
+fn array(dimensions: usize) -> String {
+    format!("f32[{}]", vec!["1"; dimensions].join(","))
+}
+
+/// A graph of HLO text: a parameter `p0` of this shape, and these lines.
+pub fn text(
+    task: Task,
+    number: u32,
+    shape: &str,
+    lines: impl IntoIterator<Item = String>,
+) -> Graph {
+    let lines: String = lines.into_iter().collect();
+    let text =
+        format!("HloModule m{number}\n\nENTRY e {{\n  p0 = {shape} parameter(0)\n{lines}}}\n");
     of_task(task, graph_of_text(text))
 }
 
 /// The same graph for a task.
-#[must_use]
 pub fn of_task(task: Task, graph: Graph) -> Graph {
     Graph {
         task: task.into(),
@@ -148,7 +132,6 @@ pub fn of_task(task: Task, graph: Graph) -> Graph {
 }
 
 /// A graph of a feature set that it describes.
-#[must_use]
 pub fn space_of(nodes: u32, config_columns: Vec<String>, number: u32) -> Graph {
     let size = (number as f32).to_le_bytes();
     let source = Source::FeatureGraph(FeatureGraph {

@@ -21,7 +21,6 @@ use crate::{
 
 /// Returns serialized requests about graphs with numbers that are valid but overflow when they are multiplied: finite
 /// features and dimensions, for both tasks.
-#[must_use]
 pub fn huge_graphs() -> Vec<Vec<u8>> {
     let features = [1e19, f32::MAX].map(huge_features);
     let graphs = features
@@ -48,7 +47,6 @@ pub fn huge_graphs() -> Vec<Vec<u8>> {
 
 /// Returns a request about a program whose chain of `length` nodes is fused into each of `users` nodes, with this number of
 /// configurations.
-#[must_use]
 pub fn fused_chain(length: usize, users: usize, configs: u32) -> Vec<u8> {
     let program = Graph {
         source: Some(Source::HloText(chain_text(length, users))),
@@ -65,7 +63,6 @@ pub fn fused_chain(length: usize, users: usize, configs: u32) -> Vec<u8> {
 }
 
 /// Returns the bits of a configuration that fuses all slots but some.
-#[must_use]
 pub fn all_fused_but(slots: usize, written: &[usize]) -> Vec<u8> {
     let mut bits = vec![0; slots.div_ceil(8)];
     let fused = (0..slots).filter(|slot| !written.contains(slot));
@@ -74,7 +71,6 @@ pub fn all_fused_but(slots: usize, written: &[usize]) -> Vec<u8> {
 }
 
 /// Returns a program of a chain of nodes, the last of which has this number of users.
-#[must_use]
 pub fn chain_text(length: usize, users: usize) -> String {
     let start = "HloModule chain\n\nENTRY main {\n  c0 = f32[8] parameter(0)\n".to_owned();
     let chain = (1..=length).map(|node| format!("  c{node} = f32[8] negate(c{})\n", node - 1));
@@ -123,7 +119,6 @@ fn huge_features(feature: f32) -> Graph {
 ///
 /// # Panics
 /// Never, because vectors grow.
-#[must_use]
 pub fn gzip(message: impl Read) -> Vec<u8> {
     let mut compressed = Vec::new();
     GzEncoder::new(message, Compression::best())
@@ -136,7 +131,6 @@ pub fn gzip(message: impl Read) -> Vec<u8> {
 ///
 /// # Panics
 /// If the message has 4 GiB.
-#[must_use]
 pub fn framed(message: &[u8], is_compressed: bool) -> Bytes {
     let length = u32::try_from(message.len()).expect("a message of less than 4 GiB");
     [

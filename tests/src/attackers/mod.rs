@@ -17,15 +17,13 @@ mod small_batches;
 mod unread_streams;
 
 pub use attack::{Aim, Attack};
-pub use attacker::{Attacker, Broken, Client};
+pub use attacker::{Attacker, Broken, Client, WINDOW_BYTES};
 pub use bombs::slow_bombs;
-pub use bystander::{Bystander, Seen};
-pub use calls::{
-    HEALTH_WATCH, RANK, RANK_STREAM, health_watches, huge_graphs, silent_calls, slow_calls,
-};
+pub use bystander::Bystander;
+pub use calls::{RANK, RANK_STREAM, health_watches, huge_graphs, silent_calls, slow_calls};
 pub use connections::{deaf_connections, idle_connections, silent_connections};
 pub use floods::{Flood, flood};
-pub use reports::{REPORT, REPORTED_KERNEL, false_reports, report_of};
+pub use reports::{REPORTED_KERNEL, false_reports, report_of};
 pub use sent::Sent;
 pub use small_batches::send_small_batches;
 pub use unread_streams::unread_streams;

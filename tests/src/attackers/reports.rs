@@ -8,24 +8,22 @@ use tokio::time::sleep;
 
 use super::{
     attack::{Aim, Attack},
+    attacker::WINDOW_BYTES,
     messages::framed,
 };
 use crate::{config_batch, graph_of_text, grid_tiles, kernel_graph, packed_tiles};
 
 /// Path of a report.
-pub const REPORT: &str = "/hlorank.v1.CostModelService/ReportMeasurements";
+const REPORT: &str = "/hlorank.v1.CostModelService/ReportMeasurements";
 
 /// The kernel that false times are reported of.
 pub const REPORTED_KERNEL: &str =
     "HloModule reported\n\nENTRY %entry {\n  ROOT %n0 = f32[640,480] parameter(0)\n}\n";
 
-const WINDOW_BYTES: u32 = 64 << 10;
-
 /// Returns a report of times of the first tiles of a grid of [`REPORTED_KERNEL`].
 ///
 /// # Panics
 /// If the kernel cannot be read, which it always can.
-#[must_use]
 pub fn report_of(target: &str, seconds: Vec<f64>) -> ReportMeasurementsRequest {
     let tiles = grid_tiles(i64::try_from(seconds.len()).expect("a vector fits memory"));
     ReportMeasurementsRequest {
@@ -38,7 +36,6 @@ pub fn report_of(target: &str, seconds: Vec<f64>) -> ReportMeasurementsRequest {
 }
 
 /// Reports new times of this number of tiles again and again. The order of each report is the same, whatever the true one is.
-#[must_use]
 pub fn false_reports(
     aim: &Aim,
     attackers: usize,

@@ -10,19 +10,16 @@ pub struct Sent {
 
 impl Sent {
     /// Returns the number of connections that were opened.
-    #[must_use]
     pub fn connections(&self) -> u64 {
         self.connections.load(Ordering::Relaxed)
     }
 
     /// Returns the number of calls that were begun.
-    #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
 
     /// Returns the number of bytes that were written to connections.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -31,8 +28,8 @@ impl Sent {
         self.connections.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn count_calls(&self, calls: u64) {
-        self.calls.fetch_add(calls, Ordering::Relaxed);
+    pub(super) fn count_call(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn count_bytes(&self, bytes: usize) {

@@ -1,7 +1,7 @@
 //! Streams whose client sends batches and reads no scores.
 
-use hlorank_proto::v1::{Task, config_batch::Configs};
-use prost::{Message as _, bytes::Bytes};
+use hlorank_proto::v1::config_batch::Configs;
+use prost::Message as _;
 use tokio::time::{Duration, sleep};
 
 use crate::{
@@ -10,31 +10,26 @@ use crate::{
 
 use super::{
     attack::{Aim, Attack},
-    calls::RANK_STREAM,
+    calls::{NO_WINDOW, RANK_STREAM},
     messages::framed,
 };
-
-/// Window of the answers: less than the first one takes.
-const WINDOW_BYTES: u32 = 0;
 
 /// Tiles of a batch, about 1 MiB.
 const TILES: usize = 64 << 10;
 const DIMENSIONS: usize = 4;
 
 /// Opens this number of streams on each connection, sends as many batches as the server takes, and reads nothing.
-#[must_use]
 pub fn unread_streams(aim: &Aim, connections: usize, streams: usize) -> Attack {
     let graph = kernel_graph(graph_of_module(two_dots()));
-    debug_assert_eq!(graph.task(), Task::Tile);
     let start = framed(&stream_start(graph).encode_to_vec(), false);
     let batch = stream_batch(Configs::PackedTileConfigs(repeated_tiles(
         TILES, DIMENSIONS,
     )));
     let batch = framed(&batch.encode_to_vec(), false);
     Attack::start(aim, connections, move |attacker| {
-        let (start, batch): (Bytes, Bytes) = (start.clone(), batch.clone());
+        let (start, batch) = (start.clone(), batch.clone());
         async move {
-            let (mut client, mut begun) = (attacker.client(WINDOW_BYTES).await?, Vec::new());
+            let (mut client, mut begun) = (attacker.client(NO_WINDOW).await?, Vec::new());
             for _ in 0..streams {
                 let (response, mut body) = client.begin(RANK_STREAM, "identity").await?;
                 body.send_data(start.clone(), false)?;

@@ -1,13 +1,16 @@
 //! A server process that is attacked, and how it is afterwards.
 
-use hlorank_tests::attackers::{Aim, Attack, Bystander};
+use hlorank_tests::attackers::{Aim, Attack, Attacker, Bystander, Sent};
 use hlorank_tests::prelude::*;
 use tokio::sync::{Mutex, MutexGuard};
 
 /// Pause between two calls of the well-behaved client.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Maximum wait for a state of the server, generous for a busy machine.
+/// Calls of the well-behaved client without which it shows nothing.
+pub(crate) const ENOUGH_CALLS: usize = 10;
+
+/// Maximum wait for what attackers send, generous for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Server process that is attacked.
@@ -17,29 +20,21 @@ pub(crate) struct Attacked {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// What an attack did.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    /// Resident memory at the highest, beyond that before the attack.
-    pub(crate) bytes: usize,
-}
-
 /// Attacks are measured one after the other.
 static TURN: Mutex<()> = Mutex::const_new(());
 
 impl Attacked {
     pub(crate) async fn start(flags: &[&str]) -> Self {
-        let turn = TURN.lock().await;
-        Self {
-            server: ServerProcess::start(flags),
-            _turn: turn,
-        }
+        Self::run(server_program(), flags).await
     }
 
     /// Starts a server whose process may have this many bytes.
     pub(crate) async fn confined(bytes: usize, flags: &[&str]) -> Self {
+        Self::run(confined(&program("hlorank-server"), bytes), flags).await
+    }
+
+    async fn run(mut server: Command, flags: &[&str]) -> Self {
         let turn = TURN.lock().await;
-        let mut server = confined(&program("hlorank-server"), bytes);
         server.args(flags);
         Self {
             server: ServerProcess::run(server),
@@ -54,7 +49,7 @@ impl Attacked {
         reason = "a number of bytes"
     )]
     pub(crate) async fn cached_bytes(&self) -> usize {
-        let scrape = self.scrape().await;
+        let scrape = self.server.scrape().await;
         let bytes = |cache| scrape.value("hlorank_cache_bytes", &[("cache", cache)]);
         let graphs = bytes("graphs_by_hash").max(bytes("graphs_by_source"));
         let others = [
@@ -75,7 +70,7 @@ impl Attacked {
         reason = "a number of bytes"
     )]
     pub(crate) async fn allowed_bytes(&self) -> [usize; 2] {
-        let scrape = self.scrape().await;
+        let scrape = self.server.scrape().await;
         let limit = |name| scrape.sum(name, &[]) as usize;
         let calls = limit("hlorank_max_call_bytes");
         let caches = limit("hlorank_cache_max_bytes");
@@ -84,77 +79,56 @@ impl Attacked {
     }
 
     pub(crate) fn aim(&self) -> Aim {
-        Aim::at_endpoint(&self.server.endpoint)
+        Aim::at(self.server.address().parse().unwrap())
     }
 
-    pub(crate) fn endpoint(&self) -> &str {
-        &self.server.endpoint
-    }
-
-    pub(crate) async fn scrape(&self) -> Scrape {
-        let (status, text) = http_get(self.server.metrics, "/metrics").await;
-        assert_eq!(status, 200, "{text}");
-        Scrape::parse(&text)
-    }
-
-    /// Waits until the metrics satisfy a condition.
-    pub(crate) async fn until(&self, what: &str, is_so: impl Fn(&Scrape) -> bool) {
-        let started = Instant::now();
-        while !is_so(&self.scrape().await) {
-            assert!(
-                started.elapsed() < PATIENCE,
-                "after {PATIENCE:?} it is not so that {what}"
-            );
-            sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    /// Waits until nothing remains of the attack: no connection, no call, no work.
-    pub(crate) async fn until_idle(&self) {
-        self.until("nothing remains", |scrape| {
-            scrape.value("hlorank_open_connections", &[("listener", "calls")]) == 0.0
-                && scrape.value("hlorank_requests_in_progress", &[]) == 0.0
-                && scrape.value("hlorank_queued_nodes", &[]) == 0.0
-                && scrape.value("hlorank_compute_queue_tasks", &[]) == 0.0
-        })
-        .await;
+    /// Returns an attacker for single calls.
+    pub(crate) fn stranger(&self) -> Attacker {
+        Attacker::alone(self.server.address().parse().unwrap())
     }
 
     /// Attacks until `is_enough`, while a well-behaved client makes calls. No call of it may fail, and nothing of the
-    /// attack may remain.
+    /// attack may remain. Returns the resident memory at the highest, beyond that before the attack.
     pub(crate) async fn endures(
         &self,
         name: &str,
         attack: impl FnOnce() -> Attack,
         is_enough: impl AsyncFn(&Attack),
-    ) -> Outcome {
-        let warm = answered(&self.scrape().await) + 5.0;
-        let bystander = Bystander::start(self.endpoint(), PAUSE).await;
-        self.until("the well-behaved client is answered", |scrape| {
-            answered(scrape) >= warm
-        })
-        .await;
-        reset_peak(self.server.id());
-        let before = self.server.resident_bytes();
+    ) -> usize {
+        let server = &self.server;
+        let warm = answered(&server.scrape().await) + 5.0;
+        let bystander = Bystander::start(&server.endpoint, PAUSE).await;
+        server
+            .until_metrics(|scrape| answered(scrape) >= warm)
+            .await;
+        reset_peak(server.id());
+        let before = server.resident_bytes();
         let attack = attack();
         is_enough(&attack).await;
-        newcomer(self.endpoint(), name).await;
+        let newcomer = Bystander::start(&server.endpoint, PAUSE).await;
+        sleep(2 * PAUSE).await;
+        newcomer
+            .assert_served(&format!("{name}, to a new client"), 1)
+            .await;
         sleep(10 * PAUSE).await;
-        let bytes = peak_bytes(self.server.id()).saturating_sub(before);
-        let (sent, scrape) = (attack.sent(), self.scrape().await);
+        let bytes = peak_bytes(server.id()).saturating_sub(before);
+        let (sent, scrape) = (attack.sent(), server.scrape().await);
         println!(
             "{name}: {} connections, {} calls, {} bytes; {} MiB more than before; {} connections and {} requests in progress",
             sent.connections(),
             sent.calls(),
             sent.bytes(),
             bytes >> 20,
-            scrape.value("hlorank_open_connections", &[("listener", "calls")]),
+            open_connections(&scrape),
             scrape.value("hlorank_requests_in_progress", &[]),
         );
         drop(attack);
-        bystander.assert_served(name).await;
-        self.until_idle().await;
-        Outcome { bytes }
+        bystander.assert_served(name, ENOUGH_CALLS).await;
+        server
+            .until_metrics(|scrape| open_connections(scrape) == 0.0)
+            .await;
+        server.until_idle().await;
+        bytes
     }
 }
 
@@ -171,36 +145,14 @@ fn answered(scrape: &Scrape) -> f64 {
     scrape.sum("hlorank_requests_total", &[("code", "OK")])
 }
 
-/// Asserts that a client that connects only now is served.
-async fn newcomer(endpoint: &str, name: &str) {
-    let newcomer = Bystander::start(endpoint, PAUSE).await;
-    sleep(2 * PAUSE).await;
-    let seen = newcomer.finish().await;
-    assert!(
-        seen.failures.is_empty(),
-        "{name}: a new client is not served: {}",
-        seen.failures[0]
-    );
+fn open_connections(scrape: &Scrape) -> f64 {
+    scrape.value("hlorank_open_connections", &[("listener", "calls")])
 }
 
-/// Waits until the attackers have begun this number of calls.
-pub(crate) async fn until_calls(attack: &Attack, calls: u64) {
-    until_sent(|| attack.sent().calls() >= calls).await;
-}
-
-/// Waits until the attackers have opened this number of connections.
-pub(crate) async fn until_connections(attack: &Attack, connections: u64) {
-    until_sent(|| attack.sent().connections() >= connections).await;
-}
-
-/// Waits until the attackers have written this number of bytes.
-pub(crate) async fn until_bytes(attack: &Attack, bytes: u64) {
-    until_sent(|| attack.sent().bytes() >= bytes).await;
-}
-
-async fn until_sent(is_so: impl Fn() -> bool) {
+/// Waits until the attackers have sent enough.
+pub(crate) async fn until_sent(attack: &Attack, is_enough: impl Fn(&Sent) -> bool) {
     let started = Instant::now();
-    while !is_so() {
+    while !is_enough(attack.sent()) {
         assert!(
             started.elapsed() < PATIENCE,
             "the attackers do not come so far in {PATIENCE:?}"

@@ -1,15 +1,15 @@
 //! Messages that are small until they are decompressed, or that are short but claim a length.
 
-use std::{io, io::Read as _, time::Duration};
+use std::io::{self, Read as _};
 
 use hlorank_tests::attackers::{
-    Attacker, RANK,
+    RANK, WINDOW_BYTES,
     messages::{framed, gzip},
     slow_bombs,
 };
 use hlorank_tests::prelude::*;
 
-use crate::attacked::{Attacked, until_calls};
+use crate::attacked::{Attacked, until_sent};
 
 /// Size of a bomb once it is decompressed: the default of `--max-message-bytes`, and many times that.
 const BYTES: u64 = (64 << 20) - 1024;
@@ -21,8 +21,6 @@ const MAX_RATIO: usize = 500;
 /// Allowance for the allocator and for buffers of connections.
 const SLACK_BYTES: usize = 24 << 20;
 
-const WINDOW_BYTES: u32 = 64 << 10;
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_sender_of_small_messages_delays_nobody() {
     let attacked = Attacked::start(&[]).await;
@@ -30,7 +28,7 @@ async fn a_slow_sender_of_small_messages_delays_nobody() {
     let attack = || slow_bombs(&attacked.aim().from_addresses(2), 2, bomb, 16 << 10);
     attacked
         .endures("slow bombs", attack, async |attack| {
-            until_calls(attack, 6).await;
+            until_sent(attack, |sent| sent.calls() >= 6).await;
         })
         .await;
 }
@@ -41,7 +39,6 @@ async fn messages_that_grow_are_refused() {
     for (bytes, limit) in [(BOMB_BYTES, Some("--max-message-bytes")), (BYTES, None)] {
         // A server for each message, because the allocator keeps a part of what an earlier message took.
         let attacked = Attacked::start(&[]).await;
-        let stranger = Attacker::alone(attacked.aim().target());
         let message = framed(&gzip(io::repeat(0).take(bytes)), true);
         // Until a message is refused, it is decompressed.
         let allowed = usize::try_from(BYTES)
@@ -50,7 +47,7 @@ async fn messages_that_grow_are_refused() {
         let before = attacked.server.resident_bytes();
         reset_peak(attacked.server.id());
         for _ in 0..4 {
-            let mut client = stranger.client(WINDOW_BYTES).await.unwrap();
+            let mut client = attacked.stranger().client(WINDOW_BYTES).await.unwrap();
             let refused = client.call(RANK, "gzip", message.clone()).await.unwrap();
             let info = refused.get_details_error_info().unwrap();
             let found = (refused.code(), info.reason.as_str());
@@ -67,8 +64,7 @@ async fn messages_that_grow_are_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lengths_that_are_claimed_take_no_memory() {
     let attacked = Attacked::start(&[]).await;
-    let stranger = Attacker::alone(attacked.aim().target());
-    let mut client = stranger.client(WINDOW_BYTES).await.unwrap();
+    let mut client = attacked.stranger().client(WINDOW_BYTES).await.unwrap();
     let before = attacked.server.resident_bytes();
     let mut begun = Vec::new();
     for _ in 0..64 {
@@ -78,12 +74,9 @@ async fn lengths_that_are_claimed_take_no_memory() {
         body.send_data(Bytes::from(head), false).unwrap();
         begun.push((response, body));
     }
-    attacked
-        .until("the calls have arrived", |scrape| {
-            scrape.value("hlorank_call_bytes", &[]) >= 64.0 * 100.0
-        })
-        .await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let arrived = |scrape: &Scrape| scrape.value("hlorank_call_bytes", &[]) >= 64.0 * 100.0;
+    attacked.server.until_metrics(arrived).await;
+    sleep(Duration::from_millis(200)).await;
     let took = attacked.server.resident_bytes().saturating_sub(before);
     println!("64 claims of 64 MiB took {} KiB", took >> 10);
     assert!(took < SLACK_BYTES, "{took} bytes");

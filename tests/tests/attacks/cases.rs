@@ -6,16 +6,6 @@ use hlorank_tests::attackers::{
 };
 use hlorank_tests::prelude::*;
 
-/// A kind of call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Call {
-    Rank,
-    RankStream,
-    Suggest,
-    PutGraph,
-    Report,
-}
-
 /// Messages of one call, which differ by a number.
 pub(crate) struct Case {
     pub(crate) name: String,
@@ -23,32 +13,8 @@ pub(crate) struct Case {
     messages: Box<dyn Fn(u32) -> Vec<Vec<u8>> + Send + Sync>,
 }
 
-impl Call {
-    fn method(self) -> &'static str {
-        match self {
-            Self::Rank => "RankConfigs",
-            Self::RankStream => "RankConfigsStream",
-            Self::Suggest => "SuggestConfigs",
-            Self::PutGraph => "PutGraph",
-            Self::Report => "ReportMeasurements",
-        }
-    }
-}
-
 impl Case {
-    pub(crate) fn new(
-        name: &str,
-        call: Call,
-        messages: impl Fn(u32) -> Vec<Vec<u8>> + Send + Sync + 'static,
-    ) -> Self {
-        Self {
-            name: format!("{} of {name}", call.method()),
-            path: format!("/hlorank.v1.CostModelService/{}", call.method()),
-            messages: Box::new(messages),
-        }
-    }
-
-    /// The same of a method by its path.
+    /// Messages of a method by its path.
     pub(crate) fn of_path(
         name: String,
         path: String,
@@ -59,6 +25,16 @@ impl Case {
             path,
             messages: Box::new(messages),
         }
+    }
+
+    /// Messages of a method of the cost model.
+    pub(crate) fn new(
+        name: &str,
+        method: &str,
+        messages: impl Fn(u32) -> Vec<Vec<u8>> + Send + Sync + 'static,
+    ) -> Self {
+        let path = format!("/hlorank.v1.CostModelService/{method}");
+        Self::of_path(format!("{method} of {name}"), path, messages)
     }
 
     /// Makes the call on a connection of its own, in the encoding that takes fewer bytes if the server accepts its ratio.

@@ -3,7 +3,7 @@
 
 use hlorank_proto::v1::{
     Adapt, FusionConfig, FusionConfigs, PackedFusionConfigs, ParameterConfig, ParameterConfigs,
-    SuggestionSource, Task, rank_configs_stream_request::Part,
+    SuggestionSource, Task,
 };
 use hlorank_tests::attackers::{
     graphs::{GRAPHS, of_task, parameter, space_of, text},
@@ -11,7 +11,7 @@ use hlorank_tests::attackers::{
 };
 use hlorank_tests::prelude::*;
 
-use crate::cases::{Call, Case};
+use crate::cases::Case;
 
 /// A form of configurations, and how it is made large.
 struct Form {
@@ -200,36 +200,36 @@ pub(crate) fn extremes(sizes: Sizes) -> Vec<Case> {
 /// All calls, in two parts: those that report, or use what was reported, and the others.
 fn all(sizes: Sizes) -> (Vec<Case>, Vec<Case>) {
     let of_forms = FORMS.iter().flat_map(|form| {
-        let case = |name: &str, call, messages: fn(&Form, Sizes, u32) -> Vec<Vec<u8>>| {
+        let case = |name: &str, method, messages: fn(&Form, Sizes, u32) -> Vec<Vec<u8>>| {
             let name = format!("{name}{}", form.field);
-            Case::new(&name, call, move |number| messages(form, sizes, number))
+            Case::new(&name, method, move |number| messages(form, sizes, number))
         };
         [
-            case("", Call::Rank, rank),
-            case("", Call::Suggest, suggest),
-            case("", Call::RankStream, stream),
-            case("", Call::Report, report),
+            case("", "RankConfigs", rank),
+            case("", "SuggestConfigs", suggest),
+            case("", "RankConfigsStream", stream),
+            case("", "ReportMeasurements", report),
             // What was reported, to its own target and to another.
-            case("stored ", Call::Rank, |form, _, number| {
+            case("stored ", "RankConfigs", |form, _, number| {
                 use_stored(form, number, "board")
             }),
-            case("stored elsewhere ", Call::Rank, |form, _, number| {
+            case("stored elsewhere ", "RankConfigs", |form, _, number| {
                 use_stored(form, number, "other")
             }),
         ]
     });
-    let wide: [(&str, Call, SizedMessage); 3] = [
-        ("many columns", Call::Rank, rank_many_columns),
-        ("many columns", Call::Report, report_many_columns),
-        ("many stored columns", Call::Rank, use_many_columns),
+    let wide: [(&str, &str, SizedMessage); 3] = [
+        ("many columns", "RankConfigs", rank_many_columns),
+        ("many columns", "ReportMeasurements", report_many_columns),
+        ("many stored columns", "RankConfigs", use_many_columns),
     ];
-    let wide = wide.into_iter().map(|(name, call, message)| {
-        Case::new(name, call, move |number| {
+    let wide = wide.into_iter().map(|(name, method, message)| {
+        Case::new(name, method, move |number| {
             vec![message(sizes.columns, number)]
         })
     });
     let graphs = put_graphs(sizes.nodes);
-    let fused = Case::new("a chain that 10,000 nodes read", Call::Rank, |_| {
+    let fused = Case::new("a chain that 10,000 nodes read", "RankConfigs", |_| {
         vec![fused_chain(400, 10_000, 60)]
     });
     let all = of_forms.chain(wide).chain(graphs).chain([fused]);
@@ -240,7 +240,7 @@ fn all(sizes: Sizes) -> (Vec<Case>, Vec<Case>) {
 
 fn put_graphs(nodes: usize) -> impl Iterator<Item = Case> {
     GRAPHS.into_iter().map(move |(name, graph)| {
-        Case::new(name, Call::PutGraph, move |number| {
+        Case::new(name, "PutGraph", move |number| {
             let graph = Some(graph(nodes, number));
             vec![PutGraphRequest { graph }.encode_to_vec()]
         })
@@ -261,29 +261,23 @@ pub(crate) fn reports(sizes: Sizes) -> Vec<Case> {
         };
         vec![request.encode_to_vec()]
     };
-    let whole = Case::new("a target of its own, and ids", Call::Report, whole);
+    let whole = Case::new("a target of its own, and ids", "ReportMeasurements", whole);
     let (of_store, _) = all(sizes);
     of_store.into_iter().chain([whole]).collect()
 }
 
-/// Graphs that are kept, of a size at which each takes some megabytes.
-pub(crate) fn graph_cases() -> Vec<Case> {
-    let is_kept = |case: &Case| case.name.contains("nodes") || case.name.contains("names");
-    put_graphs(BRIEF.nodes).filter(is_kept).collect()
-}
-
 /// Calls whose answers leave something in every cache: graphs, kernels of programs, embeddings, and what was learned.
 pub(crate) fn cached_cases() -> Vec<Case> {
-    let kernels = Case::new("many kernels", Call::Rank, |number| {
+    let kernels = Case::new("many kernels", "RankConfigs", |number| {
         vec![rank_many_kernels(number)]
     });
-    let learned = Case::new("many columns", Call::Rank, |number| {
+    let learned = Case::new("many columns", "RankConfigs", |number| {
         vec![rank_many_columns(256, number)]
     });
-    [kernels, learned]
-        .into_iter()
-        .chain(graph_cases())
-        .collect()
+    // Of a size at which each takes some megabytes.
+    let graphs = put_graphs(BRIEF.nodes)
+        .filter(|case| case.name.contains("nodes") || case.name.contains("names"));
+    [kernels, learned].into_iter().chain(graphs).collect()
 }
 
 /// As many equal configurations as the limits allow, of which one is suggested.
@@ -292,10 +286,10 @@ pub(crate) fn equal_candidates() -> Vec<Case> {
     let forms = forms
         .filter(|form| ["packed_fusion_configs", "node_feature_configs"].contains(&form.field));
     let case = |form: &'static Form| {
-        Case::new(form.field, Call::Suggest, move |number| {
+        Case::new(form.field, "SuggestConfigs", move |number| {
             let request = SuggestConfigsRequest {
                 graph: Some((form.graph)(number)),
-                batch: Some(batch((form.batch)(CONFIGS))),
+                batch: Some(config_batch((form.batch)(CONFIGS))),
                 count: 8,
                 ..SuggestConfigsRequest::default()
             };
@@ -312,16 +306,13 @@ type SizedMessage = fn(usize, u32) -> Vec<u8>;
 fn layout_graph(number: u32) -> Graph {
     let dots = (2..).take(SLOTS).map(|id| operation("dot", id, &[1, 1]));
     let module = single([parameter(number)].into_iter().chain(dots).collect());
-    of_task(Task::Layout, graph_of(Source::HloModule(module.into())))
+    of_task(Task::Layout, graph_of_module(module))
 }
 
 fn kernel(number: u32) -> Graph {
-    let line = format!("  p0 = f32[640,{}] parameter(0)\n", 480 + number);
-    text(
-        Task::Tile,
-        0,
-        [line, "  p1 = f32[8] custom-call(p0)\n".to_owned()].into_iter(),
-    )
+    let shape = format!("f32[640,{}]", 480 + number);
+    let call = "  p1 = f32[8] custom-call(p0)\n".to_owned();
+    text(Task::Tile, 0, &shape, [call])
 }
 
 fn program(number: u32) -> Graph {
@@ -366,12 +357,6 @@ fn number(count: usize) -> u32 {
     u32::try_from(count).expect("a small number")
 }
 
-fn batch(configs: Configs) -> ConfigBatch {
-    ConfigBatch {
-        configs: Some(configs),
-    }
-}
-
 fn seconds(count: usize) -> Vec<f64> {
     let time = |config: usize| 1e-3 + 1e-6 * (config % 97) as f64;
     (0..count).map(time).collect()
@@ -380,7 +365,7 @@ fn seconds(count: usize) -> Vec<f64> {
 fn adapt(number: u32, configs: Configs, count: usize) -> Adapt {
     Adapt {
         target: format!("board {number}"),
-        batch: Some(batch(configs)),
+        batch: Some(config_batch(configs)),
         seconds: seconds(count),
         ..Adapt::default()
     }
@@ -388,11 +373,9 @@ fn adapt(number: u32, configs: Configs, count: usize) -> Adapt {
 
 fn rank(form: &Form, sizes: Sizes, number: u32) -> Vec<Vec<u8>> {
     let request = RankConfigsRequest {
-        graph: Some((form.graph)(number)),
-        batch: Some(batch((form.batch)(sizes.configs))),
         top_k: 10,
         adapt: Some(adapt(number, (form.batch)(sizes.learned), sizes.learned)),
-        ..RankConfigsRequest::default()
+        ..rank_request((form.graph)(number), (form.batch)(sizes.configs))
     };
     vec![request.encode_to_vec()]
 }
@@ -400,7 +383,7 @@ fn rank(form: &Form, sizes: Sizes, number: u32) -> Vec<Vec<u8>> {
 fn suggest(form: &Form, sizes: Sizes, number: u32) -> Vec<Vec<u8>> {
     let request = SuggestConfigsRequest {
         graph: Some((form.graph)(number)),
-        batch: Some(batch((form.batch)(sizes.configs))),
+        batch: Some(config_batch((form.batch)(sizes.configs))),
         adapt: Some(adapt(number, (form.batch)(sizes.learned), sizes.learned)),
         count: 64,
         pending: (0..256).collect(),
@@ -421,11 +404,11 @@ fn stream(form: &Form, sizes: Sizes, number: u32) -> Vec<Vec<u8>> {
         top_k: 10,
         ..RankConfigsStart::default()
     };
-    let part = |part| RankConfigsStreamRequest { part: Some(part) }.encode_to_vec();
-    let batch = ConfigBatch {
-        configs: Some((form.batch)(sizes.configs)),
-    };
-    vec![part(Part::Start(start)), part(Part::Batch(batch))]
+    let batch = stream_batch((form.batch)(sizes.configs));
+    vec![
+        stream_start_with(start).encode_to_vec(),
+        batch.encode_to_vec(),
+    ]
 }
 
 fn report(form: &Form, sizes: Sizes, number: u32) -> Vec<Vec<u8>> {
@@ -436,7 +419,7 @@ fn report_of(form: &Form, sizes: Sizes, number: u32) -> ReportMeasurementsReques
     ReportMeasurementsRequest {
         graph: Some((form.graph)(0)),
         target: "board".to_owned(),
-        batch: Some(batch((form.batch)(sizes.reported))),
+        batch: Some(config_batch((form.batch)(sizes.reported))),
         seconds: seconds(sizes.reported)
             .into_iter()
             .map(|time| time + 1e-9 * f64::from(number))
@@ -453,10 +436,8 @@ fn use_stored(form: &Form, number: u32, target: &str) -> Vec<Vec<u8>> {
         ..adapt(number, (form.batch)(16), 16)
     };
     let request = RankConfigsRequest {
-        graph: Some((form.graph)(0)),
-        batch: Some(batch((form.batch)(1_000))),
         adapt: Some(adapt),
-        ..RankConfigsRequest::default()
+        ..rank_request((form.graph)(0), (form.batch)(1_000))
     };
     vec![request.encode_to_vec()]
 }
@@ -475,10 +456,8 @@ fn rank_many_kernels(step: u32) -> Vec<u8> {
 
 fn rank_many_columns(columns: usize, number: u32) -> Vec<u8> {
     RankConfigsRequest {
-        graph: Some(space(2, columns, number)),
-        batch: Some(batch(rows(LEARNED, columns))),
         adapt: Some(adapt(number, rows(LEARNED, columns), LEARNED)),
-        ..RankConfigsRequest::default()
+        ..rank_request(space(2, columns, number), rows(LEARNED, columns))
     }
     .encode_to_vec()
 }
@@ -487,7 +466,7 @@ fn report_many_columns(columns: usize, number: u32) -> Vec<u8> {
     ReportMeasurementsRequest {
         graph: Some(space(2, columns, 0)),
         target: format!("board {}", number % 20),
-        batch: Some(batch(rows(LEARNED, columns))),
+        batch: Some(config_batch(rows(LEARNED, columns))),
         seconds: seconds(LEARNED),
         ..ReportMeasurementsRequest::default()
     }
@@ -502,10 +481,8 @@ fn use_many_columns(columns: usize, number: u32) -> Vec<u8> {
         ..adapt(number, rows(16, columns), 16)
     };
     RankConfigsRequest {
-        graph: Some(space(2, columns, 0)),
-        batch: Some(batch(rows(1_000, columns))),
         adapt: Some(adapt),
-        ..RankConfigsRequest::default()
+        ..rank_request(space(2, columns, 0), rows(1_000, columns))
     }
     .encode_to_vec()
 }

@@ -174,7 +174,7 @@ fn zstd(window: u8, blocks: usize) -> Vec<u8> {
 }
 
 /// Arrays by name, type and shape, with this number of bytes, which are all the digit 1.
-fn npz(arrays: &[(&str, &str, &str, u64)]) -> Vec<u8> {
+pub(crate) fn npz(arrays: &[(&str, &str, &str, u64)]) -> Vec<u8> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, element, shape, bytes) in arrays {
         archive
@@ -182,11 +182,9 @@ fn npz(arrays: &[(&str, &str, &str, u64)]) -> Vec<u8> {
             .unwrap();
         let header =
             format!("{{'descr': '{element}', 'fortran_order': False, 'shape': {shape}, }}");
-        archive.write_all(b"\x93NUMPY\x01\x00").unwrap();
-        archive
-            .write_all(&u16::try_from(header.len()).unwrap().to_le_bytes())
-            .unwrap();
-        archive.write_all(header.as_bytes()).unwrap();
+        let length = u16::try_from(header.len()).unwrap().to_le_bytes();
+        let start = [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes()].concat();
+        archive.write_all(&start).unwrap();
         io::copy(&mut io::repeat(b'1').take(*bytes), &mut archive).unwrap();
     }
     archive.finish().unwrap().into_inner()
@@ -198,9 +196,7 @@ fn every_reader_of_files_takes_what_its_limits_allow_and_no_more() {
     for reader in READERS {
         let path = folder.path().join("file");
         fs::write(&path, (reader.content)()).unwrap();
-        let command_line = program("hlorank");
-        let bytes = PROCESS_BYTES + reader.bytes;
-        let mut confined = confined(&command_line, bytes);
+        let mut confined = confined(&program("hlorank"), PROCESS_BYTES + reader.bytes);
         confined.current_dir(repository("."));
         let started = Instant::now();
         let output = confined.args(reader.command).arg(&path).output().unwrap();

@@ -17,5 +17,4 @@ mod inputs;
 mod places;
 mod reports;
 mod streams;
-mod unread;
 mod walk;

@@ -7,27 +7,34 @@ use hlorank_tests::attackers::{
 };
 use hlorank_tests::prelude::*;
 
-use crate::attacked::{Attacked, until_bytes, until_calls, until_connections};
+use crate::attacked::{Attacked, until_sent};
 
 /// More than fit the limit of the server that is attacked.
 const CALLS: usize = 100;
 const CONNECTIONS: usize = 40;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_that_never_send_their_message_lock_nobody_out() {
+async fn calls_that_take_a_place_lock_nobody_out() {
     let attacked = Attacked::start(&["--max-client-requests=32", "--max-requests=64"]).await;
+    let aim = attacked.aim();
     for path in [RANK, RANK_STREAM] {
-        let attack = || silent_calls(&attacked.aim(), 2, CALLS / 2, path);
+        let silent = || silent_calls(&aim, 2, CALLS / 2, path);
         attacked
-            .endures(path, attack, async |attack| {
-                until_calls(attack, CALLS as u64).await;
+            .endures(path, silent, async |attack| {
+                until_sent(attack, |sent| sent.calls() >= CALLS as u64).await;
             })
             .await;
     }
-    let attack = || slow_calls(&attacked.aim(), 2, CALLS / 2, Duration::from_millis(20));
+    let slow = || slow_calls(&aim, 2, CALLS / 2, Duration::from_millis(20));
     attacked
-        .endures("slow calls", attack, async |attack| {
-            until_bytes(attack, 20 << 10).await;
+        .endures("slow calls", slow, async |attack| {
+            until_sent(attack, |sent| sent.bytes() >= 20 << 10).await;
+        })
+        .await;
+    let watches = || health_watches(&aim, 2, CALLS / 2);
+    attacked
+        .endures("health watches", watches, async |attack| {
+            until_sent(attack, |sent| sent.calls() >= 64).await;
         })
         .await;
 }
@@ -36,7 +43,9 @@ async fn calls_that_never_send_their_message_lock_nobody_out() {
 async fn connections_without_calls_lock_nobody_out() {
     let attacked = Attacked::start(&["--max-connections=16"]).await;
     let aim = attacked.aim().from_addresses(2);
-    let is_enough = async |attack: &_| until_connections(attack, CONNECTIONS as u64).await;
+    let is_enough = async |attack: &_| {
+        until_sent(attack, |sent| sent.connections() >= CONNECTIONS as u64).await;
+    };
     let idle = || idle_connections(&aim, CONNECTIONS);
     attacked.endures("idle connections", idle, is_enough).await;
     let silent = || silent_connections(&aim, CONNECTIONS);
@@ -45,15 +54,4 @@ async fn connections_without_calls_lock_nobody_out() {
         .await;
     let deaf = || deaf_connections(&aim, CONNECTIONS);
     attacked.endures("deaf connections", deaf, is_enough).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn health_watches_lock_nobody_out() {
-    let attacked = Attacked::start(&["--max-client-requests=32", "--max-requests=64"]).await;
-    let attack = || health_watches(&attacked.aim(), 2, CALLS / 2);
-    attacked
-        .endures("health watches", attack, async |attack| {
-            until_calls(attack, 64).await;
-        })
-        .await;
 }

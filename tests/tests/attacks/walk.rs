@@ -11,7 +11,7 @@ use hlorank_tests::{
 };
 
 use crate::{
-    attacked::Attacked,
+    attacked::{Attacked, ENOUGH_CALLS},
     cases::{Case, assert_reason},
     extremes::{BRIEF, LARGEST, cached_cases, equal_candidates, extremes, fields, reports},
     fields::{field_cases, forms},
@@ -78,21 +78,16 @@ impl Walk {
     /// Makes this number of calls at once.
     async fn at_once(&mut self, case: &Case, count: u32) {
         let numbers = self.calls..self.calls + count;
-        let endpoint = if case.path.contains("Admin") {
-            self.attacked
-                .server
-                .admin
-                .as_deref()
-                .expect("admin calls are on")
+        let server = &self.attacked.server;
+        let stranger = if case.path.contains("Admin") {
+            let endpoint = server.admin.as_deref().expect("admin calls are on");
+            let address = endpoint.trim_start_matches("http://").parse();
+            Attacker::alone(address.expect("an address"))
         } else {
-            self.attacked.endpoint()
+            self.attacked.stranger()
         };
-        let target = endpoint
-            .trim_start_matches("http://")
-            .parse()
-            .expect("an address");
         let calls = numbers.map(async |number| {
-            let client = Attacker::alone(target).client(WINDOW_BYTES).await?;
+            let client = stranger.client(WINDOW_BYTES).await?;
             case.call(client, number).await
         });
         for answer in join_all(calls).await {
@@ -158,7 +153,7 @@ impl Walk {
                 self.remaining >> 20,
                 allowed >> 20
             );
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            sleep(Duration::from_millis(50)).await;
         }
         self.longest = self.longest.max(began.elapsed());
     }
@@ -242,14 +237,14 @@ async fn the_largest_calls_in_few_bytes_fit_the_process() {
     let (row, is_brief) = row();
     let mut walk = Walk::start(CALLS, &[]).await;
     // Small calls have their turn meanwhile, and their share of memory.
-    let bystander = Bystander::start(walk.attacked.endpoint(), PAUSE).await;
+    let bystander = Bystander::start(&walk.attacked.server.endpoint, PAUSE).await;
     let cases = extremes(if is_brief { BRIEF } else { LARGEST });
     for case in &cases {
         walk.take(case).await;
         walk.until_given_back().await;
     }
     walk.row(&cases, row).await;
-    bystander.assert_served("extremes").await;
+    bystander.assert_served("extremes", ENOUGH_CALLS).await;
     walk.report();
 }
 
@@ -274,28 +269,14 @@ async fn what_a_report_becomes_in_the_store_is_given_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_gauges_of_the_caches_agree_with_the_process() {
     let attacked = Attacked::confined(PROCESS_BYTES, &[]).await;
-    let stranger = Attacker::alone(attacked.aim().target());
+    let stranger = attacked.stranger();
     let put = async |numbers: Range<u32>| {
         for case in cached_cases() {
-            let before = (
-                attacked.cached_bytes().await,
-                attacked.server.resident_bytes(),
-            );
             for number in numbers.clone() {
                 let client = stranger.client(WINDOW_BYTES).await.unwrap();
-                let answer = case.call(client, number).await;
-                assert!(
-                    answer.is_ok_and(|status| status.code() == Code::Ok),
-                    "{}",
-                    case.name
-                );
+                let status = case.call(client, number).await.unwrap();
+                assert_eq!(status.code(), Code::Ok, "{}", case.name);
             }
-            println!(
-                "{}: {} KiB cached, {} KiB grown",
-                case.name,
-                (attacked.cached_bytes().await - before.0) >> 10,
-                attacked.server.resident_bytes().saturating_sub(before.1) >> 10
-            );
         }
         (
             attacked.cached_bytes().await,

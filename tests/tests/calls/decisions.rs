@@ -23,21 +23,27 @@ fn look(key: DecisionKey) -> DecideRequest {
     }
 }
 
-fn propose(key: DecisionKey, value: &str, supersede: u64) -> DecideRequest {
+fn step(key: DecisionKey, step: Step) -> DecideRequest {
     DecideRequest {
-        step: Some(Step::Propose(Proposal {
-            value: value.as_bytes().to_vec().into(),
-            evidence: Some(DecisionEvidence {
-                seconds: 0.25,
-                runs: 5,
-                measured_configs: 72,
-                tie_band: 0.01,
-                machine: "node 7".to_owned(),
-            }),
-            supersede,
-        })),
+        step: Some(step),
         ..look(key)
     }
+}
+
+/// Proposes a value with this number, in place of the decision of a generation; 0 for none.
+fn propose(key: DecisionKey, number: usize, supersede: u64) -> DecideRequest {
+    let proposal = Proposal {
+        value: format!("{{\"num_warps\": {number}}}").into(),
+        evidence: Some(DecisionEvidence {
+            seconds: 0.25,
+            runs: 5,
+            measured_configs: 72,
+            tie_band: 0.01,
+            machine: "node 7".to_owned(),
+        }),
+        supersede,
+    };
+    step(key, Step::Propose(proposal))
 }
 
 /// A claim that lasts longer than any test.
@@ -46,22 +52,44 @@ fn claim(key: DecisionKey, worker: &str) -> DecideRequest {
 }
 
 fn claim_for(ttl: Duration, key: DecisionKey, worker: &str) -> DecideRequest {
-    DecideRequest {
-        step: Some(Step::Claim(Claim {
-            worker: worker.to_owned(),
-            ttl: ttl.try_into().ok(),
-            ..Claim::default()
-        })),
-        ..look(key)
-    }
-}
-
-fn value(number: usize) -> String {
-    format!("{{\"num_warps\": {number}}}")
+    let claim = Claim {
+        worker: worker.to_owned(),
+        ttl: ttl.try_into().ok(),
+        ..Claim::default()
+    };
+    step(key, Step::Claim(claim))
 }
 
 async fn outcome(client: &Client, request: DecideRequest) -> Outcome {
     client.decide(&request).await.unwrap().outcome.unwrap()
+}
+
+async fn assert_claimed(client: &Client, request: DecideRequest) {
+    let answer = outcome(client, request).await;
+    assert!(matches!(answer, Outcome::Claimed(_)), "{answer:?}");
+}
+
+async fn assert_held(client: &Client, request: DecideRequest) {
+    let answer = outcome(client, request).await;
+    assert!(matches!(answer, Outcome::Held(_)), "{answer:?}");
+}
+
+async fn assert_undecided(client: &Client, request: DecideRequest) {
+    let answer = outcome(client, request).await;
+    assert!(matches!(answer, Outcome::Undecided(_)), "{answer:?}");
+}
+
+async fn assert_overtaken(client: &Client, request: DecideRequest) {
+    let refused = client.decide(&request).await.unwrap_err();
+    assert_reason(&refused, "OVERTAKEN");
+    says!(refused.to_string(), "generation 1", "2");
+}
+
+/// Asserts that a client's token lacks a scope for a request.
+async fn assert_scope_missing(client: &Client, request: DecideRequest, scope: &str) {
+    let refused = client.decide(&request).await.unwrap_err();
+    assert_reason(&refused, "SCOPE_MISSING");
+    says!(refused.to_string(), scope);
 }
 
 /// The decision of an answer, of which there must be one.
@@ -89,16 +117,6 @@ async fn listed(client: &Client, mut request: ListDecisionsRequest) -> Vec<Decis
     }
 }
 
-fn reason(error: &ClientError) -> Option<&str> {
-    error.refusal()?.reason()
-}
-
-async fn start(flag: &str) -> (TestServer, Client) {
-    let server = TestServer::start_with(&[flag]).await;
-    let client = server.client().await;
-    (server, client)
-}
-
 /// Eight ranks propose a value of their own for each of some keys, at the same time. Returns what each was answered.
 async fn race(clients: &[Client], keys: usize) -> Vec<Vec<Bytes>> {
     let mut ranks = JoinSet::new();
@@ -107,7 +125,7 @@ async fn race(clients: &[Client], keys: usize) -> Vec<Vec<Bytes>> {
         ranks.spawn(async move {
             let mut values = Vec::new();
             for number in 0..keys {
-                let request = propose(key(&number.to_string()), &value(8 * number + rank), 0);
+                let request = propose(key(&number.to_string()), 8 * number + rank, 0);
                 values.push(decision(&client, request).await.value);
             }
             values
@@ -118,8 +136,7 @@ async fn race(clients: &[Client], keys: usize) -> Vec<Vec<Bytes>> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn eight_ranks_that_propose_different_values_for_200_keys_get_one_each() {
-    let folder = tempfile::tempdir().unwrap();
-    let (server, client) = start(&store_flag(folder.path())).await;
+    let (_folder, server, client) = storing_server(&[]).await;
     let answers = race(std::slice::from_ref(&client), 200).await;
     assert!(answers.iter().all(|answer| *answer == answers[0]));
     let request = ListDecisionsRequest {
@@ -135,23 +152,19 @@ async fn eight_ranks_that_propose_different_values_for_200_keys_get_one_each() {
         ..request
     };
     assert_eq!(listed(&client, younger).await, all[190..]);
+    let decided = [("outcome", "decided")];
     server
         .until_metrics(|scrape| {
             scrape.value("hlorank_decisions", &[]) == 200.0
-                && scrape.value(
-                    "hlorank_decisions_answered_total",
-                    &[("outcome", "decided")],
-                ) == 1_600.0
+                && scrape.value("hlorank_decisions_answered_total", &decided) == 1_600.0
         })
         .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_worker_tunes_and_all_others_are_told_when_to_ask_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let (server, client) = start(&store_flag(folder.path())).await;
-    let first = outcome(&client, claim(key("a"), "first")).await;
-    assert!(matches!(first, Outcome::Claimed(_)), "{first:?}");
+    let (folder, server, client) = storing_server(&[]).await;
+    assert_claimed(&client, claim(key("a"), "first")).await;
     for _ in 0..2 {
         let Outcome::Held(held) = outcome(&client, claim(key("a"), "second")).await else {
             panic!()
@@ -160,15 +173,14 @@ async fn one_worker_tunes_and_all_others_are_told_when_to_ask_again() {
         let range = Duration::from_millis(50)..=Duration::from_secs(1);
         assert!(range.contains(&retry_after), "{retry_after:?}");
     }
-    let looked = outcome(&client, look(key("a"))).await;
-    assert!(matches!(looked, Outcome::Undecided(_)), "{looked:?}");
+    assert_undecided(&client, look(key("a"))).await;
     // Who holds no claim may propose as well.
-    let proposed = decision(&client, propose(key("a"), &value(4), 0)).await;
+    let proposed = decision(&client, propose(key("a"), 4, 0)).await;
     for request in [
         look(key("a")),
         claim(key("a"), "first"),
         claim(key("a"), "second"),
-        propose(key("a"), &value(8), 0),
+        propose(key("a"), 8, 0),
     ] {
         assert_eq!(decision(&client, request).await, proposed);
     }
@@ -176,28 +188,22 @@ async fn one_worker_tunes_and_all_others_are_told_when_to_ask_again() {
     assert!(proposed.decided_at > 0 && proposed.reporter == "127.0.0.1");
 
     // A server that starts on the file has forgotten this claim, but takes it from its holder.
-    assert!(matches!(
-        outcome(&client, claim(key("b"), "first")).await,
-        Outcome::Claimed(_)
-    ));
+    assert_claimed(&client, claim(key("b"), "first")).await;
     server.stop().await;
-    let (_server, client) = start(&store_flag(folder.path())).await;
-    let second = outcome(&client, claim(key("b"), "second")).await;
-    assert!(matches!(second, Outcome::Held(_)), "{second:?}");
-    let mut renewal = claim(key("b"), "first");
-    if let Some(Step::Claim(claim)) = &mut renewal.step {
-        claim.renew = true;
-    }
-    let renewed = outcome(&client, renewal.clone()).await;
-    assert!(matches!(renewed, Outcome::Claimed(_)), "{renewed:?}");
-    if let Some(Step::Claim(claim)) = &mut renewal.step {
-        claim.give_back = true;
-    }
-    let given_back = outcome(&client, renewal).await;
-    assert!(
-        matches!(given_back, Outcome::Undecided(_)),
-        "{given_back:?}"
-    );
+    let (_server, client) = storing_server_at(&store_flag(folder.path()), &[]).await;
+    assert_held(&client, claim(key("b"), "second")).await;
+    let renewal = Claim {
+        worker: "first".to_owned(),
+        ttl: Duration::from_hours(1).try_into().ok(),
+        renew: true,
+        ..Claim::default()
+    };
+    assert_claimed(&client, step(key("b"), Step::Claim(renewal.clone()))).await;
+    let end = Claim {
+        give_back: true,
+        ..renewal
+    };
+    assert_undecided(&client, step(key("b"), Step::Claim(end))).await;
     // New claims are granted once the time that they ask for has passed.
     let started = Instant::now();
     let short = claim_for(Duration::from_secs(5), key("b"), "second");
@@ -209,14 +215,13 @@ async fn one_worker_tunes_and_all_others_are_told_when_to_ask_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_of_a_snapshot_see_nothing_that_was_decided_later() {
-    let folder = tempfile::tempdir().unwrap();
-    let (_server, client) = start(&store_flag(folder.path())).await;
-    let old = decision(&client, propose(key("old"), &value(1), 0)).await;
+    let (_folder, _server, client) = storing_server(&[]).await;
+    let old = decision(&client, propose(key("old"), 1, 0)).await;
     let snapshot = client.decide(&look(key("new"))).await.unwrap().snapshot;
-    let superseding = decision(&client, propose(key("old"), &value(2), 1)).await;
+    let superseding = decision(&client, propose(key("old"), 2, 1)).await;
     assert_eq!(superseding.generation, 2);
-    let young = decision(&client, propose(key("new"), &value(3), 0)).await;
-    decision(&client, propose(key("new"), &value(4), 1)).await;
+    let young = decision(&client, propose(key("new"), 3, 0)).await;
+    decision(&client, propose(key("new"), 4, 1)).await;
     let at = |name: &str, strict| DecideRequest {
         snapshot,
         strict,
@@ -228,18 +233,12 @@ async fn readers_of_a_snapshot_see_nothing_that_was_decided_later() {
         assert_eq!(decided(answer), old);
     }
     assert_eq!(decision(&client, at("new", false)).await, young);
-    let strict = outcome(&client, at("new", true)).await;
-    assert!(matches!(strict, Outcome::Undecided(_)), "{strict:?}");
+    assert_undecided(&client, at("new", true)).await;
     assert_eq!(decision(&client, look(key("old"))).await, superseding);
 
     // Another generation is superseded by nobody who has not seen the latest, and a lost answer is asked for again.
-    let late = client
-        .decide(&propose(key("old"), &value(5), 1))
-        .await
-        .unwrap_err();
-    assert_eq!(reason(&late), Some("OVERTAKEN"), "{late}");
-    says!(late.to_string(), "generation 1", "2");
-    let again = decision(&client, propose(key("old"), &value(2), 1)).await;
+    assert_overtaken(&client, propose(key("old"), 5, 1)).await;
+    let again = decision(&client, propose(key("old"), 2, 1)).await;
     assert_eq!(again, superseding);
     let every = ListDecisionsRequest {
         namespace: "helion".to_owned(),
@@ -249,10 +248,8 @@ async fn readers_of_a_snapshot_see_nothing_that_was_decided_later() {
         all_generations: true,
         ..ListDecisionsRequest::default()
     };
-    assert_eq!(
-        listed(&client, every.clone()).await,
-        [old, superseding.clone()]
-    );
+    let both = [old, superseding.clone()];
+    assert_eq!(listed(&client, every.clone()).await, both);
     let latest = ListDecisionsRequest {
         all_generations: false,
         ..every
@@ -265,23 +262,23 @@ async fn two_servers_on_a_database_decide_once_for_each_release_of_a_compiler() 
     let Some(database) = Postgres::start() else {
         return;
     };
-    let flag = format!("--measurements={}", database.url());
-    let ((one, first), (_other, second)) = tokio::join!(start(&flag), start(&flag));
+    let store = database.store_flag();
+    let ((one, first), (_other, second)) = tokio::join!(
+        storing_server_at(&store, &[]),
+        storing_server_at(&store, &[])
+    );
     let answers = race(&[first.clone(), second.clone()], 25).await;
     assert!(answers.iter().all(|answer| *answer == answers[0]));
 
     // The claims are those of both, and outlive a server.
-    let claimed = outcome(&first, claim(key("a"), "first")).await;
-    assert!(matches!(claimed, Outcome::Claimed(_)), "{claimed:?}");
+    assert_claimed(&first, claim(key("a"), "first")).await;
     one.stop().await;
-    let (_one, first) = start(&flag).await;
+    let (_one, first) = storing_server_at(&store, &[]).await;
     for client in [&first, &second] {
-        let held = outcome(client, claim(key("a"), "second")).await;
-        assert!(matches!(held, Outcome::Held(_)), "{held:?}");
+        assert_held(client, claim(key("a"), "second")).await;
     }
-    let renewed = outcome(&second, claim(key("a"), "first")).await;
-    assert!(matches!(renewed, Outcome::Claimed(_)), "{renewed:?}");
-    let proposed = decision(&first, propose(key("a"), &value(1), 0)).await;
+    assert_claimed(&second, claim(key("a"), "first")).await;
+    let proposed = decision(&first, propose(key("a"), 1, 0)).await;
     assert_eq!(decision(&second, claim(key("a"), "second")).await, proposed);
 
     // The next release of the compiler has decisions of its own.
@@ -295,29 +292,23 @@ async fn two_servers_on_a_database_decide_once_for_each_release_of_a_compiler() 
     assert_eq!(undecided.near.len(), 1);
     assert_eq!(undecided.near[0].decision.as_ref(), Some(&proposed));
     assert_eq!(undecided.near[0].different_parts, ["triton"]);
-    let crossed = decision(&second, propose(newer.clone(), &value(2), 0)).await;
+    let crossed = decision(&second, propose(newer.clone(), 2, 0)).await;
     for client in [&first, &second] {
         assert_eq!(decision(client, look(key("a"))).await, proposed);
         assert_eq!(decision(client, look(newer.clone())).await, crossed);
     }
 
     // Snapshots are those of both.
-    let superseding = decision(&first, propose(key("a"), &value(3), 1)).await;
+    let superseding = decision(&first, propose(key("a"), 3, 1)).await;
     let before = DecideRequest {
         snapshot: crossed.snapshot,
         ..look(key("a"))
     };
     assert_eq!(decision(&second, before).await, proposed);
     assert_eq!(decision(&second, look(key("a"))).await, superseding);
-    let late = second
-        .decide(&propose(key("a"), &value(4), 1))
-        .await
-        .unwrap_err();
-    assert_eq!(reason(&late), Some("OVERTAKEN"), "{late}");
-    second
-        .delete_measurements(&deletion(TARGET, None))
-        .await
-        .unwrap();
+    assert_overtaken(&second, propose(key("a"), 4, 1)).await;
+    let everything = deletion(TARGET, None);
+    second.delete_measurements(&everything).await.unwrap();
     let request = ListDecisionsRequest {
         page_size: 4,
         ..ListDecisionsRequest::default()
@@ -330,76 +321,68 @@ async fn two_servers_on_a_database_decide_once_for_each_release_of_a_compiler() 
     assert_eq!(listed(&second, own).await, [crossed]);
 }
 
-/// A server with tokens, and the clients with those of a reader, of who reports and of an operator.
-async fn with_tokens(decisions: &str) -> (TestServer, Files, TempDir, [Client; 4]) {
-    let (files, folder) = (Files::new(), tempfile::tempdir().unwrap());
-    let tokens = [
+/// A server that lets two readers decide as a flag says, beside a client who reports and an operator.
+async fn team(decisions: &str) -> Team {
+    let clients = [
         ("reader", "read"),
         ("other", "read"),
         ("ci", "read,report"),
         ("boss", "read,admin"),
     ];
-    let lines = tokens.map(|(name, scopes)| token_line(name, scopes, name));
-    files.write("tokens", &lines.concat());
-    let flags = [&store_flag(folder.path()), decisions];
-    let server = files.start_with(&flags).await;
-    let client = async |token: &str| {
-        let connection = Connection {
-            token: Some(token.parse().unwrap()),
-            ..Connection::default()
-        };
-        server.client_with(connection).await
-    };
-    let clients = [
-        client("reader").await,
-        client("other").await,
-        client("ci").await,
-        client("boss").await,
-    ];
-    (server, files, folder, clients)
+    Team::start(&clients, &[decisions]).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_operator_says_what_readers_decide() {
-    let scope = |error: ClientError| {
-        assert_eq!(reason(&error), Some("SCOPE_MISSING"), "{error}");
-        error.to_string()
-    };
-    {
-        let (_server, _files, _folder, [reader, _, ci, boss]) =
-            with_tokens("--decisions=off").await;
-        for request in [claim(key("a"), "w"), propose(key("a"), &value(1), 0)] {
-            says!(scope(reader.decide(&request).await.unwrap_err()), "report");
-        }
-        let made = decision(&ci, propose(key("a"), &value(1), 0)).await;
-        assert_eq!(made.reporter, "ci");
-        let seen = decision(&reader, look(key("a"))).await;
-        assert_eq!((seen.reporter.as_str(), &seen.value), ("", &made.value));
-        let supersede = propose(key("a"), &value(2), 1);
-        says!(scope(ci.decide(&supersede).await.unwrap_err()), "admin");
-        assert_eq!(decision(&boss, supersede).await.generation, 2);
+async fn readers_decide_nothing_if_the_operator_says_so() {
+    let team = team("--decisions=off").await;
+    let [reader, ci, boss] = [
+        team.client("reader").await,
+        team.client("ci").await,
+        team.client("boss").await,
+    ];
+    for request in [claim(key("a"), "w"), propose(key("a"), 1, 0)] {
+        assert_scope_missing(&reader, request, "report").await;
     }
-    {
-        let (_server, _files, _folder, [reader, other, ci, _]) =
-            with_tokens("--decisions=own").await;
-        let claimed = outcome(&reader, claim(key("a"), "w")).await;
-        assert!(matches!(claimed, Outcome::Claimed(_)), "{claimed:?}");
-        // A claim of a reader keeps nobody else waiting.
-        let claimed = outcome(&ci, claim(key("a"), "w")).await;
-        assert!(matches!(claimed, Outcome::Claimed(_)), "{claimed:?}");
-        let own = decision(&reader, propose(key("a"), &value(1), 0)).await;
-        let unknown = outcome(&other, look(key("a"))).await;
-        assert!(matches!(unknown, Outcome::Undecided(_)), "{unknown:?}");
-        let made = decision(&ci, propose(key("a"), &value(2), 0)).await;
-        assert_eq!(decision(&other, look(key("a"))).await.value, made.value);
-        assert_eq!(decision(&reader, look(key("a"))).await, own);
-        let all = ListDecisionsRequest::default();
-        assert_eq!(listed(&other, all).await.len(), 1);
-    }
-    let (_server, _files, _folder, [reader, other, ci, _]) = with_tokens("--decisions=all").await;
-    let made = decision(&reader, propose(key("a"), &value(1), 0)).await;
+    let made = decision(&ci, propose(key("a"), 1, 0)).await;
+    assert_eq!(made.reporter, "ci");
+    let seen = decision(&reader, look(key("a"))).await;
+    assert_eq!((seen.reporter.as_str(), &seen.value), ("", &made.value));
+    let supersede = propose(key("a"), 2, 1);
+    assert_scope_missing(&ci, supersede.clone(), "admin").await;
+    assert_eq!(decision(&boss, supersede).await.generation, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_decide_for_themselves_if_the_operator_says_so() {
+    let team = team("--decisions=own").await;
+    let [reader, other, ci] = [
+        team.client("reader").await,
+        team.client("other").await,
+        team.client("ci").await,
+    ];
+    assert_claimed(&reader, claim(key("a"), "w")).await;
+    // A claim of a reader keeps nobody else waiting.
+    assert_claimed(&ci, claim(key("a"), "w")).await;
+    let own = decision(&reader, propose(key("a"), 1, 0)).await;
+    assert_undecided(&other, look(key("a"))).await;
+    let made = decision(&ci, propose(key("a"), 2, 0)).await;
+    assert_eq!(decision(&other, look(key("a"))).await.value, made.value);
+    assert_eq!(decision(&reader, look(key("a"))).await, own);
+    let all = ListDecisionsRequest::default();
+    assert_eq!(listed(&other, all).await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_decide_for_all_if_the_operator_says_so() {
+    let team = team("--decisions=all").await;
+    let [reader, other, ci] = [
+        team.client("reader").await,
+        team.client("other").await,
+        team.client("ci").await,
+    ];
+    let made = decision(&reader, propose(key("a"), 1, 0)).await;
     for client in [&other, &ci] {
-        let answered = decision(client, propose(key("a"), &value(2), 0)).await;
+        let answered = decision(client, propose(key("a"), 2, 0)).await;
         assert_eq!(answered.value, made.value);
     }
 }

@@ -1,109 +1,84 @@
 //! What grpcurl, a load balancer and a client see of a server: reflection, health, models.
 
-use hlorank_proto::v1::Task;
 use hlorank_tests::prelude::*;
 use prost_types::FileDescriptorProto;
+use tonic::client::Grpc;
+use tonic_prost::ProstCodec;
 use tonic_reflection::pb::v1::{
-    ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
-    server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
+    ServerReflectionRequest, ServerReflectionResponse,
+    server_reflection_request::MessageRequest::{self, FileByFilename, FileContainingSymbol},
+    server_reflection_response::MessageResponse,
 };
 
 const SERVICES: [&str; 2] = ["hlorank.v1.CostModelService", "hlorank.v1.ModelService"];
 
 #[tokio::test]
-async fn services_are_healthy() {
+async fn services_and_models_are_healthy() {
     let server = TestServer::start().await;
     let mut health = HealthClient::new(server.channel().await);
-    for service in ["", SERVICES[0], SERVICES[1]] {
-        let request = HealthCheckRequest {
-            service: service.to_owned(),
-        };
-        let answer = health.check(request).await.unwrap().into_inner();
+    let mut check = async |service: &str| {
+        let service = service.to_owned();
+        health.check(HealthCheckRequest { service }).await
+    };
+    for service in ["", SERVICES[0], SERVICES[1], TILE_MODEL] {
+        let answer = check(service).await.unwrap().into_inner();
         assert_eq!(answer.status(), ServingStatus::Serving, "{service}");
+    }
+    let refused = check("nothing").await.unwrap_err();
+    assert_eq!(reason(&refused), "SERVICE_UNKNOWN", "{refused}");
+}
+
+/// Asks a version of the reflection protocol, all of which have the same messages. Returns the answers, and how they end.
+async fn reflected(
+    server: &TestServer,
+    version: &str,
+    questions: impl IntoIterator<Item = MessageRequest>,
+) -> (Vec<MessageResponse>, Option<Status>) {
+    let message = |question| ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(question),
+    };
+    let messages: Vec<_> = questions.into_iter().map(message).collect();
+    let path = format!("/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
+    let codec = ProstCodec::<ServerReflectionRequest, ServerReflectionResponse>::default();
+    let mut client = Grpc::new(server.channel().await);
+    client.ready().await.unwrap();
+    let messages = Request::new(tokio_stream::iter(messages));
+    let answers = client.streaming(messages, path.parse().unwrap(), codec);
+    let mut answers = answers.await.unwrap().into_inner();
+    let mut responses = Vec::new();
+    loop {
+        match answers.message().await {
+            Ok(Some(answer)) => responses.push(answer.message_response.unwrap()),
+            Ok(None) => return (responses, None),
+            Err(status) => return (responses, Some(status)),
+        }
     }
 }
 
-/// Lists the services through one version of the reflection protocol.
-macro_rules! reflected_services {
-    ($server:expr, $version:ident) => {{
-        use tonic_reflection::pb::$version::{
-            ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
-            server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
-        };
-        let list = MessageRequest::ListServices(String::new());
-        let request = ServerReflectionRequest {
-            host: String::new(),
-            message_request: Some(list),
-        };
-        let mut client = ServerReflectionClient::new($server.channel().await);
-        let mut answers = client
-            .server_reflection_info(tokio_stream::once(request))
-            .await
-            .unwrap()
-            .into_inner();
-        match answers.message().await.unwrap().unwrap().message_response {
-            Some(MessageResponse::ListServicesResponse(list)) => list
-                .service
-                .into_iter()
-                .map(|service| service.name)
-                .collect::<Vec<String>>(),
-            other => panic!("unexpected answer: {other:?}"),
-        }
-    }};
+/// Returns the only file of an answer.
+fn file(answer: &MessageResponse) -> FileDescriptorProto {
+    let MessageResponse::FileDescriptorResponse(found) = answer else {
+        panic!("unexpected answer: {answer:?}");
+    };
+    assert_eq!(found.file_descriptor_proto.len(), 1);
+    FileDescriptorProto::decode(&*found.file_descriptor_proto[0]).unwrap()
 }
 
 #[tokio::test]
 async fn services_are_listed_by_both_versions_of_reflection() {
     let server = TestServer::start().await;
-    for services in [
-        reflected_services!(server, v1),
-        reflected_services!(server, v1alpha),
-    ] {
+    for version in ["v1", "v1alpha"] {
+        let list = MessageRequest::ListServices(String::new());
+        let (answers, _) = reflected(&server, version, [list]).await;
+        let MessageResponse::ListServicesResponse(list) = &answers[0] else {
+            panic!("unexpected answer: {answers:?}");
+        };
         for service in SERVICES {
-            assert!(
-                services.iter().any(|name| name == service),
-                "{service} is not in {services:?}"
-            );
+            let is_listed = list.service.iter().any(|each| each.name == service);
+            assert!(is_listed, "{service} is not in {list:?}");
         }
     }
-}
-
-/// Asks through one version of the reflection protocol for the files of some symbols, and returns them until one is unknown.
-macro_rules! reflected_symbols {
-    ($server:expr, $version:ident, $symbols:expr) => {{
-        use tonic_reflection::pb::$version::{
-            ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
-            server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
-        };
-        let questions = $symbols.map(|symbol: &str| {
-            let asked = MessageRequest::FileContainingSymbol(symbol.to_owned());
-            ServerReflectionRequest {
-                host: String::new(),
-                message_request: Some(asked),
-            }
-        });
-        let mut client = ServerReflectionClient::new($server.channel().await);
-        let questions = tokio_stream::iter(questions);
-        let mut answers = client
-            .server_reflection_info(questions)
-            .await
-            .unwrap()
-            .into_inner();
-        let mut files = vec![];
-        let ended = loop {
-            match answers.message().await {
-                Ok(Some(answer)) => match answer.message_response.unwrap() {
-                    MessageResponse::FileDescriptorResponse(found) => {
-                        files.extend(found.file_descriptor_proto);
-                    }
-                    other => panic!("unexpected answer: {other:?}"),
-                },
-                Ok(None) => break None,
-                Err(status) => break Some((status.code(), status.message().to_owned())),
-            }
-        };
-        (files, ended)
-    }};
 }
 
 #[tokio::test]
@@ -122,110 +97,62 @@ async fn services_messages_and_the_details_of_errors_are_described() {
         "grpc.reflection.v1.ServerReflection",
         "grpc.reflection.v1alpha.ServerReflection",
     ];
-    let (files, ended) = reflected_symbols!(server, v1, symbols);
-    assert_eq!((files.len(), ended), (symbols.len(), None));
-    let (same, _) = reflected_symbols!(server, v1alpha, symbols);
-    assert_eq!(same, files);
+    let questions = symbols.map(|symbol| FileContainingSymbol(symbol.to_owned()));
+    let (answers, ended) = reflected(&server, "v1", questions.clone()).await;
+    assert!(ended.is_none(), "{ended:?}");
+    let files: Vec<FileDescriptorProto> = answers.iter().map(file).collect();
+    assert_eq!(files.len(), symbols.len());
+    let (same, _) = reflected(&server, "v1alpha", questions).await;
+    assert_eq!(same, answers);
     let unknown = ["google.rpc.ErrorInfo", "no.such.Symbol"];
-    let (files, ended) = reflected_symbols!(server, v1, unknown);
-    let (code, message) = ended.unwrap();
-    assert_eq!((files.len(), code), (1, Code::NotFound));
-    says!(message, "no.such.Symbol");
+    let questions = unknown.map(|symbol| FileContainingSymbol(symbol.to_owned()));
+    let (answers, ended) = reflected(&server, "v1", questions).await;
+    let ended = ended.unwrap();
+    assert_eq!((answers.len(), ended.code()), (1, Code::NotFound));
+    says!(ended.message(), "no.such.Symbol");
 }
 
 #[tokio::test]
 async fn the_imports_of_every_described_file_are_described() {
     let server = TestServer::start().await;
-    let mut client = ServerReflectionClient::new(server.channel().await);
     let mut wanted = vec!["hlorank/v1/cost_model_service.proto".to_owned()];
     let mut described = HashSet::new();
     while let Some(name) = wanted.pop() {
-        let asked = MessageRequest::FileByFilename(name.clone());
-        let question = ServerReflectionRequest {
-            host: String::new(),
-            message_request: Some(asked),
-        };
-        let answers = client.server_reflection_info(tokio_stream::once(question));
-        let mut answers = answers.await.unwrap().into_inner();
-        let answer = answers.message().await.unwrap().unwrap();
-        let Some(MessageResponse::FileDescriptorResponse(found)) = answer.message_response else {
-            panic!("{name} is not described");
-        };
-        let file = FileDescriptorProto::decode(&*found.file_descriptor_proto[0]).unwrap();
+        let (answers, _) = reflected(&server, "v1", [FileByFilename(name.clone())]).await;
         described.insert(name);
-        let imports = file.dependency.into_iter();
+        let imports = file(&answers[0]).dependency.into_iter();
         wanted.extend(imports.filter(|import| !described.contains(import)));
     }
     assert!(described.len() > 2, "{described:?}");
 }
 
 #[tokio::test]
-async fn unknown_methods_and_services_are_refused_with_a_reason() {
+async fn unknown_methods_are_refused_with_a_reason() {
     let server = TestServer::start().await;
-    let channel = server.channel().await;
-    for path in ["/hlorank.v1.ModelService/Nothing", "/no.Service/Method"] {
-        let mut client = tonic::client::Grpc::new(channel.clone());
+    for path in [
+        "/hlorank.v1.ModelService/Nothing",
+        "/no.Service/Method",
+        // Admin calls are answered on their listener alone.
+        "/hlorank.v1.ModelAdminService/Reload",
+    ] {
+        let mut client = Grpc::new(server.channel().await);
         client.ready().await.unwrap();
-        let codec = tonic_prost::ProstCodec::<ListModelsRequest, ListModelsRequest>::default();
-        let request = tonic::Request::new(ListModelsRequest {});
-        let refused = client
-            .unary(request, path.parse().unwrap(), codec)
-            .await
-            .unwrap_err();
+        let codec = ProstCodec::<ListModelsRequest, ListModelsRequest>::default();
+        let request = Request::new(ListModelsRequest {});
+        let refused = client.unary(request, path.parse().unwrap(), codec).await;
+        let refused = refused.unwrap_err();
         assert_eq!(reason(&refused), "METHOD_UNKNOWN", "{refused}");
-        assert!(refused.message().contains(path), "{refused}");
-    }
-    let request = HealthCheckRequest {
-        service: "nothing".to_owned(),
-    };
-    let refused = HealthClient::new(channel).check(request).await.unwrap_err();
-    assert_eq!(reason(&refused), "SERVICE_UNKNOWN", "{refused}");
-}
-
-#[tokio::test]
-async fn a_default_model_of_each_task_is_listed() {
-    let server = TestServer::start().await;
-    let models = server
-        .models()
-        .await
-        .list_models(ListModelsRequest {})
-        .await
-        .unwrap()
-        .into_inner()
-        .models;
-    for task in [Task::Tile, Task::Layout] {
-        let defaults: Vec<_> = models
-            .iter()
-            .filter(|model| model.default_for_task && model.task() == task)
-            .collect();
-        assert_eq!(defaults.len(), 1, "{task:?}");
-        assert!(defaults[0].serving);
-        assert_eq!(defaults[0].digest.len(), 32);
-        assert!(defaults[0].measured_quality.contains_key("kendall_tau"));
+        says!(refused.message(), path);
     }
 }
 
 #[tokio::test]
 async fn one_model_is_reported_by_name_and_version() {
     let server = TestServer::start().await;
-    let mut models = server.models().await;
-    let request = |name: &str, version| GetModelRequest {
-        name: name.to_owned(),
-        version,
-    };
-    let newest = models
-        .get_model(request(TILE_MODEL, 0))
-        .await
-        .unwrap()
-        .into_inner()
-        .model
-        .unwrap();
-    let same = models
-        .get_model(request(TILE_MODEL, newest.version))
-        .await
-        .unwrap()
-        .into_inner()
-        .model
-        .unwrap();
-    assert_eq!(newest, same);
+    let client = server.client().await;
+    let newest = client.get_model(TILE_MODEL, None).await.unwrap();
+    assert_eq!(newest.digest.len(), 32);
+    assert!(newest.measured_quality.contains_key("kendall_tau"));
+    let same = client.get_model(TILE_MODEL, Some(newest.version)).await;
+    assert_eq!(same.unwrap(), newest);
 }

@@ -1,12 +1,12 @@
 //! Scores equal those of the naive evaluation, whatever is shared, cached, batched or interleaved.
 
 use futures::future::join_all;
-use hlorank_graph::MAX_SEGMENT_NODES;
+use hlorank_graph::{Graph, MAX_SEGMENT_NODES};
 use hlorank_server::{
     compute::{ComputePool, Worker},
     engine::{CacheBytes, Engine, Terms, rank},
     metrics::Metrics,
-    model::Model,
+    model::{Model, SegmentModel},
 };
 use hlorank_tests::prelude::*;
 use proptest::{collection::vec, prelude::*};
@@ -49,10 +49,8 @@ fn tile_calls() -> impl Strategy<Value = Vec<Call>> {
         };
         let kernels: Vec<_> = kernels.iter().map(kernel).collect();
         let call = |(kernel, outputs): (usize, Vec<[i64; 2]>)| {
-            (
-                Arc::clone(&kernels[kernel]),
-                Configurations::Tile(tiles(&outputs)),
-            )
+            let kernel = Arc::clone(&kernels[kernel]);
+            (kernel, Configurations::Tile(tiles(&outputs)))
         };
         calls.into_iter().map(call).collect()
     })
@@ -83,7 +81,7 @@ async fn score_interleaved(
             return Some(score(call).await);
         }
         // Some of its rows are being evaluated by then, and other calls wait for them.
-        let _ = tokio::time::timeout(std::time::Duration::from_micros(300), score(call)).await;
+        let _ = timeout(Duration::from_micros(300), score(call)).await;
         None
     });
     let first = join_all(first).await;
@@ -105,22 +103,19 @@ fn check(task: Task, cache: u64, calls: &[Call], cancelled: &[bool]) {
         segments: cache / 8,
     };
     let engine = Engine::new(pool, cached, &Metrics::default());
-    let scores = Runtime::new()
-        .unwrap()
-        .block_on(score_interleaved(&engine, &model, calls, cancelled));
+    let scores = score_interleaved(&engine, &model, calls, cancelled);
+    let scores = Runtime::new().unwrap().block_on(scores);
     for ((graph, configurations), scores) in calls.iter().zip(scores) {
-        let expected = score_naively(
-            model.segment().unwrap(),
-            Worker(0),
-            graph,
-            configurations,
-            1,
-        );
+        let expected = naive(model.segment().unwrap(), graph, configurations);
         match task {
             Task::Fusion => assert_same_seconds(&scores, &expected),
             Task::Layout | Task::Tile | Task::FeatureSet => assert_near(&scores, &expected),
         }
     }
+}
+
+fn naive(model: &SegmentModel, graph: &SegmentedGraph, batch: &Configurations) -> Vec<f32> {
+    score_naively(model, Worker(0), graph, batch, 1)
 }
 
 /// Small programs, of which equal kernels occur in both.
@@ -131,8 +126,8 @@ fn fusion_calls() -> impl Strategy<Value = Vec<Call>> {
     vec(call, 1..6).prop_map(|calls| {
         let graphs = PROGRAMS.map(|name| Arc::new(SegmentedGraph::new(&program_graph(name))));
         let call = |(program, seed, drawn, near): (usize, u64, usize, usize)| {
-            let (graph, mut random) =
-                (Arc::clone(&graphs[program]), fastrand::Rng::with_seed(seed));
+            let graph = Arc::clone(&graphs[program]);
+            let mut random = fastrand::Rng::with_seed(seed);
             let mut batch = random_fusions(&graph.whole, drawn, &mut random);
             if near > 0 {
                 batch = fusion_neighbours(&batch, 0, near, 2, &mut random);
@@ -168,14 +163,11 @@ fn assert_near(scores: &[f32], expected: &[f32]) {
 /// Asserts that neighbours in one ranking have the same order in the other, unless their scores are closer than
 /// `close`.
 fn assert_same_order(scores: &[f32], expected: &[f32], close: f32) {
-    let ranking = rank(scores, 0);
-    for pair in ranking.windows(2) {
+    for pair in rank(scores, 0).windows(2) {
         let [before, after] = [pair[0], pair[1]].map(|config| expected[config as usize]);
         assert!(
             before <= after + close,
-            "{} before {}: {before} and {after}",
-            pair[0],
-            pair[1]
+            "{pair:?} have {before} and {after}"
         );
     }
 }
@@ -205,36 +197,32 @@ proptest! {
     }
 }
 
+/// Returns a kernel of this number of nodes.
+fn large_kernel(nodes: usize) -> Graph {
+    let opcodes: Vec<u8> = (1..=100).cycle().take(nodes).collect();
+    chain_kernel(&opcodes, &[128, 64, 256])
+}
+
+fn some_tiles() -> Configurations {
+    Configurations::Tile(tiles(&[[1, 2], [4, 8], [1, 2]]))
+}
+
 /// A component with more nodes than a segment may have is cut, and every part contributes to the score.
 #[test]
 fn pieces_larger_than_a_segment_have_the_scores_of_the_naive_evaluation() {
     let module = block_graph(&[26, 34, 2, 80], &[8, 16, 3, 128, 7, 64, 1], &[0; 260]);
     let module = Arc::new(SegmentedGraph::new(&module));
-    assert!(
-        module.summary.kept > 2 * MAX_SEGMENT_NODES,
-        "{:?}",
-        module.summary
-    );
+    let summary = &module.summary;
+    assert!(summary.kept > 2 * MAX_SEGMENT_NODES, "{summary:?}");
     assert_eq!(module.occurrences.len(), 3);
     let choices = [vec![0], vec![1, 0, 2], vec![1, 0, 2, 2]];
     let batch = Configurations::Layout(layouts(module.slots(), &choices));
     check(Task::Layout, 1 << 24, &[(module, batch)], &[false]);
 
-    let opcodes: Vec<u8> = (1..=100).cycle().take(2 * MAX_SEGMENT_NODES + 3).collect();
-    let kernel = Arc::new(SegmentedGraph::new(&chain_kernel(
-        &opcodes,
-        &[128, 64, 256],
-    )));
+    let kernel = SegmentedGraph::new(&large_kernel(2 * MAX_SEGMENT_NODES + 3));
     assert_eq!(kernel.occurrences.len(), 3);
-    check(
-        Task::Tile,
-        1 << 24,
-        &[(
-            kernel,
-            Configurations::Tile(tiles(&[[1, 2], [4, 8], [1, 2]])),
-        )],
-        &[false],
-    );
+    let call = (Arc::new(kernel), some_tiles());
+    check(Task::Tile, 1 << 24, &[call], &[false]);
 }
 
 /// A tile model may take larger segments. A kernel is then cut at its size.
@@ -245,37 +233,26 @@ fn larger_segments_have_the_scores_of_the_naive_evaluation() {
     let version = models.versions(TILE_MODEL).remove(0);
     models.edit_manifest(&version, |manifest| {
         manifest["max_segment_nodes"] = NODES.into();
-        manifest["buckets"]
-            .as_array_mut()
-            .unwrap()
-            .push(NODES.into());
+        let buckets = manifest["buckets"].as_array_mut().unwrap();
+        buckets.push(NODES.into());
     });
-    let runtime = hlorank_server::runtime::Runtime::load(&onnxruntime()).unwrap();
-    let model = Arc::new(Model::load(&version, &runtime, 1).unwrap());
-    let opcodes: Vec<u8> = (1..=100).cycle().take(MAX_SEGMENT_NODES + 100).collect();
-    let kernel = chain_kernel(&opcodes, &[128, 64, 256]);
-    let batch = Configurations::Tile(tiles(&[[1, 2], [4, 8], [1, 2]]));
-    let naive = |graph: &SegmentedGraph| {
-        score_naively(model.segment().unwrap(), Worker(0), graph, &batch, 1)
-    };
-    let (usual, larger) = (
-        SegmentedGraph::new(&kernel),
-        SegmentedGraph::cut(&kernel, NODES),
-    );
+    let model = load_version(&version).unwrap();
+    let naive = |graph: &SegmentedGraph| naive(model.segment().unwrap(), graph, &some_tiles());
+    let kernel = large_kernel(MAX_SEGMENT_NODES + 100);
+    let usual = SegmentedGraph::new(&kernel);
+    let larger = SegmentedGraph::cut(&kernel, NODES);
     assert_eq!((usual.occurrences.len(), larger.occurrences.len()), (2, 1));
     assert_ne!(naive(&usual), naive(&larger));
 
-    let engine = Engine::without_cache(Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap()));
-    let usual = Arc::new(usual);
-    let scored = engine.score(&model, &usual, batch.clone(), Terms::default());
-    let scored = Runtime::new().unwrap().block_on(scored).unwrap();
-    assert_near(&scored.scores, &naive(&larger));
+    let scores = score_alone(&model, usual, some_tiles());
+    let scores = Runtime::new().unwrap().block_on(scores).unwrap();
+    assert_near(&scores, &naive(&larger));
 }
 
 /// Rows are looked up several thousand at a time.
 #[test]
 fn many_rows_have_the_scores_of_the_naive_evaluation() {
-    let kernel = Arc::new(SegmentedGraph::new(&chain_kernel(&[63, 26], &[128, 64])));
-    let many = grid_configurations(20_000);
-    check(Task::Tile, 1 << 22, &[(kernel, many)], &[false]);
+    let kernel = SegmentedGraph::new(&chain_kernel(&[63, 26], &[128, 64]));
+    let call = (Arc::new(kernel), grid_configurations(20_000));
+    check(Task::Tile, 1 << 22, &[call], &[false]);
 }

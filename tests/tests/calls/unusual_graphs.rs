@@ -1,25 +1,28 @@
 //! Graphs that are unusual but valid: the largest numbers, opcodes that the table does not know, modules after optimization.
 
 use hlorank_graph::is_made_by_optimization;
-use hlorank_proto::v1::{Task as WireTask, Warning};
 use hlorank_tests::prelude::*;
 
-fn features(nodes: usize) -> GraphFeatures {
+const FEATURE_BYTES: usize = FEATURES * size_of::<f32>();
+
+fn features(opcodes: &[u8]) -> GraphFeatures {
     GraphFeatures {
-        node_opcode: vec![34; nodes].into(),
-        node_feat: vec![0; nodes * 560].into(),
+        node_opcode: opcodes.to_vec().into(),
+        node_feat: vec![0; opcodes.len() * FEATURE_BYTES].into(),
         ..Default::default()
     }
 }
 
+fn graph_of_features(features: GraphFeatures) -> Graph {
+    graph_of(Source::Features(features))
+}
+
 /// Returns a request for a layout of one node of a graph, or for that of the compiler.
 fn ranked(graph: Graph, node: Option<u32>) -> RankConfigsRequest {
-    let nodes = node.map(|node| NodeLayout {
-        node,
-        tensors: vec![TensorLayout {
-            minor_to_major: vec![1, 0],
-        }],
-    });
+    let tensors = vec![TensorLayout {
+        minor_to_major: vec![1, 0],
+    }];
+    let nodes = node.map(|node| NodeLayout { node, tensors });
     let configs = vec![LayoutConfig {
         nodes: nodes.into_iter().collect(),
     }];
@@ -28,19 +31,19 @@ fn ranked(graph: Graph, node: Option<u32>) -> RankConfigsRequest {
 
 /// Returns features in which these columns of node 1 have a value.
 fn with_columns(columns: &[usize], value: f32) -> Graph {
-    let large = features(2);
-    let mut bytes = large.node_feat.to_vec();
+    let zero = features(&[34, 34]);
+    let mut bytes = zero.node_feat.to_vec();
     for column in columns {
-        bytes[560 + 4 * column..][..4].copy_from_slice(&value.to_le_bytes());
+        bytes[FEATURE_BYTES + 4 * column..][..4].copy_from_slice(&value.to_le_bytes());
     }
-    graph_of(Source::Features(GraphFeatures {
+    graph_of_features(GraphFeatures {
         node_feat: bytes.into(),
-        ..large
-    }))
+        ..zero
+    })
 }
 
 /// Returns a dot whose output and operands have these dimensions.
-fn dot_of(dimensions: &[i64]) -> Vec<u8> {
+fn dot_of(dimensions: &[i64]) -> Graph {
     let mut instructions = vec![
         operation("parameter", 1, &[]),
         operation("parameter", 2, &[]),
@@ -49,25 +52,24 @@ fn dot_of(dimensions: &[i64]) -> Vec<u8> {
     for instruction in &mut instructions {
         instruction.shape.as_mut().unwrap().dimensions = dimensions.to_vec();
     }
-    single(instructions)
+    graph_of_module(single(instructions))
 }
-
-const LARGEST: f32 = 9_223_372_036_854_775_808.0;
 
 /// Every model must score what the limits accept, or the limits are too wide.
 #[tokio::test]
 async fn the_largest_numbers_that_are_accepted_are_scored() {
+    const LARGEST: f32 = 9_223_372_036_854_775_808.0;
     let server = TestServer::start_with(&[&all_models_flag()]).await;
     let is_number = |column: &usize| !matches!(column, 0 | 2..27 | 133);
     let others: Vec<usize> = (0..140).filter(is_number).collect();
-    let [max, root] = [i64::MAX, 1 << 21];
+    let root = 1 << 21;
     let graphs = [
         with_columns(&others, LARGEST),
         with_columns(&others, -LARGEST),
         with_columns(&[21], LARGEST),
-        graph_of_module(dot_of(&[max])),
-        graph_of_module(dot_of(&[root, root, root])),
-        graph_of_module(dot_of(&[1448; 6])),
+        dot_of(&[i64::MAX]),
+        dot_of(&[root, root, root]),
+        dot_of(&[1448; 6]),
     ];
     for graph in graphs {
         for model in ["layout-xla-cpu", "layout-xla-cpu-sage"] {
@@ -81,12 +83,6 @@ async fn the_largest_numbers_that_are_accepted_are_scored() {
 #[tokio::test]
 async fn opcodes_that_the_table_does_not_know_are_counted_in_a_warning() {
     let server = TestServer::start().await;
-    let of_opcodes = |opcodes: Vec<u8>| {
-        graph_of(Source::Features(GraphFeatures {
-            node_opcode: opcodes.into(),
-            ..features(3)
-        }))
-    };
     let module = single(vec![
         operation("topk", 1, &[]),
         operation("erf", 2, &[]),
@@ -94,8 +90,8 @@ async fn opcodes_that_the_table_does_not_know_are_counted_in_a_warning() {
     ]);
     let mut hashes = Vec::new();
     for (graph, dot) in [
-        (of_opcodes(vec![34, 121, 255]), 0),
-        (of_opcodes(vec![34, 0, 0]), 0),
+        (graph_of_features(features(&[34, 121, 255])), 0),
+        (graph_of_features(features(&[34, 0, 0])), 0),
         (graph_of_module(module), 2),
     ] {
         let answer = server.rank(ranked(graph, Some(dot))).await.unwrap();
@@ -109,117 +105,59 @@ async fn opcodes_that_the_table_does_not_know_are_counted_in_a_warning() {
     assert_eq!(hashes[0], hashes[1]);
 }
 
-const WARNING: &str = "OPTIMIZED_MODULE";
-
-/// Programs, each before and after XLA:CPU's optimization.
-const PROGRAMS: [&str; 3] = ["cnn_train", "control_flow_mix", "mlp_train"];
-
-/// Returns the warnings about modules after optimization.
-async fn warnings(server: &TestServer, graph: Graph, task: WireTask) -> Vec<String> {
-    let warnings = all_warnings(server, graph, task).await.into_iter();
-    let warnings = warnings.filter(|warning| warning.reason == WARNING);
-    warnings.map(|warning| warning.message).collect()
-}
-
-/// Returns the warnings for a graph whose layouts or tiles are chosen.
-async fn all_warnings(server: &TestServer, graph: Graph, task: WireTask) -> Vec<Warning> {
-    let graph = Some(Graph {
-        task: task.into(),
-        ..graph
-    });
-    let answer = server
-        .cost_model()
-        .await
-        .put_graph(PutGraphRequest { graph })
-        .await
-        .unwrap()
-        .into_inner();
-    answer.warnings
-}
-
-fn text(name: &str) -> Graph {
-    graph_of_text(fs::read_to_string(fixture(&format!("hlo/{name}.hlo.txt"))).unwrap())
-}
-
-fn module(name: &str) -> Graph {
-    graph_of_module(fs::read(fixture(&format!("hlo/{name}.hlo_module.pb"))).unwrap())
-}
-
-#[tokio::test]
-async fn a_dump_after_optimization_has_a_warning_that_says_how_to_dump_before_it() {
-    let server = TestServer::start().await;
-    for program in PROGRAMS {
-        for form in [text, module] {
-            let found = warnings(
-                &server,
-                form(&format!("{program}.cpu_after_opt")),
-                WireTask::Layout,
-            )
-            .await;
-            assert_eq!(found.len(), 1, "{program}: {found:?}");
-            says!(found[0], "before_optimizations.txt");
-        }
-    }
-}
-
 #[tokio::test]
 async fn a_kernel_sent_as_arrays_without_operands_has_a_warning_that_its_loops_are_guessed() {
     let server = TestServer::start().await;
+    let client = server.client().await;
     // One node, which is the root and has neither operands nor further dimensions.
-    for (operands, reasons) in [(vec![], &["LOOPS_GUESSED"][..]), (vec![0, 1, 0, 0, 0], &[])] {
-        let graph = graph_of(Source::Features(GraphFeatures {
+    for (operands, expected) in [(vec![], &["LOOPS_GUESSED"][..]), (vec![0, 1, 0, 0, 0], &[])] {
+        let graph = kernel_graph(graph_of_features(GraphFeatures {
             operands,
-            ..features(1)
+            ..features(&[34])
         }));
-        let found = all_warnings(&server, graph, WireTask::Tile).await;
-        let found: Vec<_> = found
-            .iter()
-            .map(|warning| warning.reason.as_str())
-            .collect();
-        assert_eq!(found, reasons);
+        let graph = GraphHandle::of_message(graph).unwrap();
+        let warnings = client.put_graph(&graph).await.unwrap().warnings;
+        let found: Vec<&str> = warnings.iter().map(|each| &*each.reason).collect();
+        assert_eq!(found, expected);
     }
 }
 
 #[tokio::test]
-async fn modules_before_optimization_and_kernels_have_no_such_warning() {
+async fn a_module_after_optimization_has_a_warning_that_says_how_to_dump_before_it() {
     let server = TestServer::start().await;
-    for program in PROGRAMS {
-        for form in [text, module] {
-            let found = warnings(
-                &server,
-                form(&format!("{program}.before_opt")),
-                WireTask::Layout,
-            )
-            .await;
-            assert!(found.is_empty(), "{program}: {found:?}");
+    let client = server.client().await;
+    for program in ["cnn_train", "control_flow_mix", "mlp_train"] {
+        // Kernels are read from modules after optimization.
+        for (stage, task, count) in [
+            ("before_opt", Task::Layout, 0),
+            ("cpu_after_opt", Task::Layout, 1),
+            ("cpu_after_opt", Task::Tile, 0),
+        ] {
+            let file = |form: &str| fixture(&format!("hlo/{program}.{stage}.{form}"));
+            let text = fs::read_to_string(file("hlo.txt")).unwrap();
+            let module = fs::read(file("hlo_module.pb")).unwrap();
+            for graph in [
+                GraphHandle::hlo_text(text, task, vec![]),
+                GraphHandle::hlo_module(module, task, vec![]),
+            ] {
+                let mut warnings = client.put_graph(&graph).await.unwrap().warnings;
+                warnings.retain(|warning| warning.reason == "OPTIMIZED_MODULE");
+                assert_eq!(warnings.len(), count, "{program}.{stage}: {warnings:?}");
+                for warning in warnings {
+                    says!(warning.message, "before_optimizations.txt");
+                }
+            }
         }
-        let found = warnings(
-            &server,
-            text(&format!("{program}.cpu_after_opt")),
-            WireTask::Tile,
-        )
-        .await;
-        assert!(found.is_empty(), "{program}: {found:?}");
     }
 }
 
 #[test]
 fn measured_programs_are_modules_before_optimization() {
-    for name in [
-        "layout_random_window_nchw_train.pb",
-        "layout_random_window_reversed.pb",
-    ] {
-        let path = fixture("measured").join(name);
-        for measured in GraphFile::read(&path, Task::Layout, &Limits::default())
-            .unwrap()
-            .graphs
-        {
-            let optimized = measured
-                .graph
-                .opcodes()
-                .iter()
-                .filter(|opcode| is_made_by_optimization(**opcode));
-            assert_eq!(optimized.count(), 0, "{name}");
-        }
+    for measured in measured_graphs_of(Task::Layout) {
+        let opcodes = measured.graph.opcodes();
+        let is_optimized = opcodes
+            .iter()
+            .any(|&opcode| is_made_by_optimization(opcode));
+        assert!(!is_optimized, "{}", measured.name);
     }
 }

@@ -15,14 +15,10 @@ const SKIPPED: [&str; 6] = [
 #[test]
 fn the_index_lists_every_page() {
     let index = repository("docs/README.md").canonicalize().unwrap();
-    let listed: BTreeSet<PathBuf> = links(&index)
-        .into_iter()
-        .map(|(_, target)| target)
-        .collect();
-    let missing: Vec<PathBuf> = pages()
-        .into_iter()
-        .filter(|page| *page != index && !listed.contains(page))
-        .collect();
+    let links = links(&index).into_iter();
+    let listed: BTreeSet<PathBuf> = links.map(|(_, target)| target).collect();
+    let mut missing = pages();
+    missing.retain(|page| *page != index && !listed.contains(page));
     assert!(
         missing.is_empty(),
         "docs/README.md does not list {missing:?}"
@@ -65,12 +61,10 @@ fn pages() -> Vec<PathBuf> {
 fn links(page: &Path) -> Vec<(String, PathBuf)> {
     let text = fs::read_to_string(page).unwrap();
     let prose: String = text.split("```").step_by(2).collect();
-    let targets = prose
-        .split("](")
-        .skip(1)
-        .filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
+    let links = prose.split("](").skip(1);
+    let links = links.filter_map(|rest| Some(rest.split_once(')')?.0));
     let relative =
-        targets.filter(|target| !target.contains("://") && !target.contains(char::is_whitespace));
+        links.filter(|link| !link.contains("://") && !link.contains(char::is_whitespace));
     relative
         .map(|link| (link.to_owned(), target(page, link)))
         .collect()
@@ -90,16 +84,11 @@ fn target(page: &Path, link: &str) -> PathBuf {
 fn headings(page: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(page).unwrap();
     let headings = text.lines().filter(|line| line.starts_with('#'));
-    headings
-        .map(|line| anchor(line.trim_start_matches('#').trim()))
-        .collect()
-}
-
-fn anchor(heading: &str) -> String {
-    let kept = heading.to_lowercase();
-    let kept = kept
-        .chars()
-        .filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
-    kept.map(|letter| if letter == ' ' { '-' } else { letter })
-        .collect()
+    let anchor = |heading: &str| {
+        let heading = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = |letter: &char| letter.is_alphanumeric() || " -_".contains(*letter);
+        let kept: String = heading.chars().filter(kept).collect();
+        kept.replace(' ', "-")
+    };
+    headings.map(anchor).collect()
 }

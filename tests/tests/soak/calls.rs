@@ -1,6 +1,6 @@
 //! Calls at a fixed rate, whose answers are compared with the first ones.
 
-use std::sync::OnceLock;
+use std::{error::Error, sync::OnceLock};
 
 use hlorank_tests::prelude::*;
 use tokio::{
@@ -102,75 +102,55 @@ fn repeated() -> Vec<Repeated> {
         .collect()
 }
 
+/// Why a call failed, or what is wrong with its scores.
+type Wrong = Box<dyn Error + Send + Sync>;
+
 /// Makes one call: half of the calls have new graphs, a quarter repeat known requests, and a quarter are streams.
 async fn call(client: &Client, repeated: &[Repeated], number: usize) -> Result<(), String> {
     let known = &repeated[number / 4 % repeated.len()];
     let called = match number % 4 {
         0 => known.rank(client).await,
         1 => known.stream(client).await,
-        _ => new(client, number).await,
+        _ => rank_new(client, number).await,
     };
-    called.map_err(|error| format!("call {number}: {error}"))?
+    called.map_err(|wrong| format!("call {number}: {wrong}"))
 }
 
-type Called = Result<Result<(), String>, ClientError>;
-
-async fn new(client: &Client, number: usize) -> Called {
+async fn rank_new(client: &Client, number: usize) -> Result<(), Wrong> {
     let (graph, configurations) = varying(number);
     let graph = GraphHandle::features(&graph);
-    let ranking = client
-        .rank(&RankRequest::new(&graph, &configurations).with_scores())
-        .await?;
-    let is_whole = ranking.scores.len() == configurations.len()
-        && ranking.scores.iter().all(|score| score.is_finite());
-    Ok(if is_whole {
-        Ok(())
-    } else {
-        Err(format!("call {number} has {:?}", ranking.scores))
-    })
+    let request = RankRequest::new(&graph, &configurations).with_scores();
+    let scores = client.rank(&request).await?.scores;
+    if scores.len() == configurations.len() && scores.iter().all(|score| score.is_finite()) {
+        return Ok(());
+    }
+    Err(format!("its scores are {scores:?}").into())
 }
 
 impl Repeated {
-    async fn rank(&self, client: &Client) -> Called {
-        let Question {
-            graph,
-            configurations,
-        } = &self.question;
-        let ranking = client
-            .rank(&RankRequest::new(graph, configurations).with_scores())
-            .await?;
-        Ok(self.check(&ranking.scores))
+    async fn rank(&self, client: &Client) -> Result<(), Wrong> {
+        let request = RankRequest::new(&self.question.graph, &self.question.configurations);
+        let ranking = client.rank(&request.with_scores()).await?;
+        self.check(&ranking.scores)
     }
 
-    async fn stream(&self, client: &Client) -> Called {
-        let Question {
-            graph,
-            configurations,
-        } = &self.question;
-        let mut stream = client
-            .rank_stream(&StreamRequest::new(graph).timeout(DEADLINE))
-            .await?;
+    async fn stream(&self, client: &Client) -> Result<(), Wrong> {
+        let request = StreamRequest::new(&self.question.graph).timeout(DEADLINE);
+        let mut stream = client.rank_stream(&request).await?;
         for _ in 0..BATCHES {
-            stream.send(configurations).await?;
-            let scores = stream
-                .scores()
-                .await?
-                .map(|batch| batch.scores)
-                .unwrap_or_default();
-            if let Err(wrong) = self.check(&scores) {
-                return Ok(Err(wrong));
-            }
+            stream.send(&self.question.configurations).await?;
+            let batch = stream.scores().await?.ok_or("the stream ended")?;
+            self.check(&batch.scores)?;
         }
         stream.finish().await?;
-        Ok(Ok(()))
+        Ok(())
     }
 
-    fn check(&self, scores: &[f32]) -> Result<(), String> {
+    fn check(&self, scores: &[f32]) -> Result<(), Wrong> {
         let first = self.scores.get_or_init(|| scores.to_vec());
         if first == scores {
-            Ok(())
-        } else {
-            Err(format!("scores were {first:?} and became {scores:?}"))
+            return Ok(());
         }
+        Err(format!("its scores were {first:?} and became {scores:?}").into())
     }
 }

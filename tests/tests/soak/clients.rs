@@ -32,12 +32,11 @@ const OTHER_NUMBERS: usize = 1 << 30;
 impl Clients {
     /// Starts the clients.
     pub(crate) fn start(endpoint: &str) -> Self {
-        let random = Rng::with_seed(1);
         let mut clients = Self {
             endpoint: endpoint.to_owned(),
             running: Vec::new(),
             started: 0,
-            random,
+            random: Rng::with_seed(1),
         };
         for _ in 0..CLIENTS {
             let client = clients.next();
@@ -60,7 +59,7 @@ impl Clients {
         loop {
             let spared = Duration::from_secs_f64(self.random.f64() * SPARED);
             tokio::select! {
-                () = tokio::time::sleep(spared) => {}
+                () = sleep(spared) => {}
                 _ = stopped.changed() => return self.started,
             }
             let victim = self.random.usize(..self.running.len());

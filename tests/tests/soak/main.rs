@@ -47,9 +47,6 @@ const MOST_RESIDENT: f64 = 600.0;
 /// Maximum ratio of the resident memory at the end to that after a third, on a line through the rest.
 const MOST_GROWTH: f64 = 1.05;
 
-/// Maximum wait for background work on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
-
 async fn soak(plan: &Plan) {
     println!("soak: {plan:?}");
     let artifacts = Artifacts::all();
@@ -57,40 +54,29 @@ async fn soak(plan: &Plan) {
     let client = connect(server.endpoint()).await;
     let start = Instant::now();
     let (stop, stopped) = watch::channel(());
-    let mut calls = Calls::start(client.clone(), plan.rate, stopped.clone());
+    let mut calls = Calls::start(client, plan.rate, stopped.clone());
     let clients = tokio::spawn(Clients::start(server.endpoint()).kill_until(stopped.clone()));
-    let reloads = tokio::spawn(server::reload_until(
-        stopped,
-        artifacts,
-        client,
-        plan.reload_every,
-    ));
-
     let mut record = Record::default();
-    while start.elapsed() < plan.length {
-        tokio::time::sleep(plan.sample_every).await;
-        record.add(start.elapsed(), server.resident_bytes(), calls.take());
-        record.write();
-    }
-    drop(stop);
+    let sampling = async {
+        while start.elapsed() < plan.length {
+            sleep(plan.sample_every).await;
+            record.add(start.elapsed(), server.resident_bytes(), calls.take());
+            record.write();
+        }
+        drop(stop);
+    };
+    let reloading = server::reload_until(stopped, &artifacts, &server, plan.reload_every);
+    let ((), reloads) = tokio::join!(sampling, reloading);
     let killed = clients.await.expect("clients are killed");
-    let reloads = reloads.await.expect("versions take over");
     calls.ended().await;
     record.add(start.elapsed(), server.resident_bytes(), calls.take());
     record.write();
-    idle(&server).await;
+    // Those of killed clients end, too.
+    server.until_idle().await;
     let stopped = server.stop().await;
-    assert!(
-        stopped.status.success(),
-        "{:?}\n{}",
-        stopped.status,
-        stopped.log
-    );
-    let errors: Vec<_> = stopped
-        .lines()
-        .into_iter()
-        .filter(|line| line["level"] == "ERROR")
-        .collect();
+    assert!(stopped.status.success(), "{stopped:?}");
+    let mut errors = stopped.lines();
+    errors.retain(|line| line["level"] == "ERROR");
     assert!(errors.is_empty(), "{errors:?}");
     report(plan, &record, killed, reloads);
 }
@@ -106,24 +92,6 @@ async fn connect(endpoint: &str) -> Client {
         .expect("a server")
 }
 
-/// Waits until no request is left, including those of killed clients.
-async fn idle(server: &ServerProcess) {
-    let started = Instant::now();
-    loop {
-        let scrape = Scrape::parse(&http_get(server.metrics_address(), "/metrics").await.1);
-        let [requests, rows] = ["hlorank_requests_in_progress", "hlorank_waiting_rows"]
-            .map(|name| scrape.value(name, &[]));
-        if requests == 0.0 && rows == 0.0 {
-            return;
-        }
-        assert!(
-            started.elapsed() < PATIENCE,
-            "{requests} requests and {rows} rows are left"
-        );
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
-
 fn report(plan: &Plan, record: &Record, killed: usize, reloads: usize) {
     let (calls, failed) = (record.calls(), record.failed());
     let load = format!(
@@ -134,18 +102,18 @@ fn report(plan: &Plan, record: &Record, killed: usize, reloads: usize) {
     println!("{}", record.summary());
     assert!(failed.is_empty(), "{failed:?}");
     assert!(calls > 50 && killed > 3 && reloads > 0, "{load}");
-    if !plan.is_long() {
+    if plan.is_long() {
+        let growth = record.growth();
+        assert!(
+            growth <= MOST_GROWTH,
+            "resident memory at the end is {growth} times that after a third"
+        );
+    } else {
         // Caches still fill in a short run, so its slope means nothing.
         let most = record.most_resident();
         assert!(
             most < MOST_RESIDENT,
             "{most} MiB resident, of at most {MOST_RESIDENT}"
         );
-        return;
     }
-    let growth = record.growth();
-    assert!(
-        growth <= MOST_GROWTH,
-        "resident memory at the end is {growth} times that after a third"
-    );
 }

@@ -16,7 +16,7 @@ const SECONDS: f64 = 20.0;
 const RATE: f64 = 5.0;
 const RELOADS: u32 = 5;
 const SAMPLES: u32 = 360;
-/// Fraction of the time after which caches and allocators have settled.
+/// Shortest length after a third of which caches and allocators have settled.
 const LONG: Duration = Duration::from_mins(10);
 
 impl Plan {

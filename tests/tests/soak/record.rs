@@ -9,7 +9,7 @@ use crate::calls::Answer;
 /// All samples in order.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
-    pub(crate) samples: Vec<Sample>,
+    samples: Vec<Sample>,
     /// Durations of all calls, in milliseconds.
     times: Vec<f32>,
     failed: Vec<String>,
@@ -17,15 +17,15 @@ pub(crate) struct Record {
 
 /// Sample of the time since the one before.
 #[derive(Debug)]
-pub(crate) struct Sample {
+struct Sample {
     /// Time since the start.
-    pub(crate) seconds: f64,
+    seconds: f64,
     /// Resident memory, in MiB.
-    pub(crate) resident: f64,
-    pub(crate) calls: usize,
-    pub(crate) failed: usize,
+    resident: f64,
+    calls: usize,
+    failed: usize,
     /// p50, p99 and maximum latency, in milliseconds.
-    pub(crate) latency: [f64; 3],
+    latency: [f64; 3],
 }
 
 impl Record {

@@ -8,10 +8,7 @@ use hlorank_tests::prelude::*;
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
-    time::Instant,
 };
-
-use crate::PATIENCE;
 
 /// Flags for caches that are soon full.
 const FLAGS: [&str; 2] = [
@@ -22,7 +19,7 @@ const FLAGS: [&str; 2] = [
 const MODELS: [&str; 2] = [TILE_MODEL, "layout-xla-cpu"];
 
 /// Number of versions whose files are kept.
-const KEPT: usize = 3;
+const KEPT: u64 = 3;
 
 /// Starts this program as a server process.
 pub(crate) fn start(artifacts: &Artifacts) -> ServerProcess {
@@ -47,55 +44,36 @@ pub(crate) fn run(arguments: &[String]) {
     });
 }
 
-/// Publishes new versions of the models repeatedly, and returns how many.
+/// Publishes new versions of the models repeatedly, and returns how often.
 pub(crate) async fn reload_until(
     mut stopped: watch::Receiver<()>,
-    artifacts: Artifacts,
-    client: Client,
+    artifacts: &Artifacts,
+    server: &ServerProcess,
     every: Duration,
 ) -> usize {
     for reloads in 0.. {
         tokio::select! {
-            () = tokio::time::sleep(every) => {}
+            () = sleep(every) => {}
             _ = stopped.changed() => return reloads,
         }
         for model in MODELS {
-            reload(&artifacts, &client, model).await;
+            reload(artifacts, server, model).await;
         }
     }
     unreachable!("time is not endless")
 }
 
-async fn reload(artifacts: &Artifacts, client: &Client, model: &str) {
-    let version = client
-        .get_model(model, None)
-        .await
-        .expect("a model")
-        .version
-        + 1;
+async fn reload(artifacts: &Artifacts, server: &ServerProcess, model: &str) {
+    let serving = server.client().await.get_model(model, None).await;
+    let version = serving.expect("a model").version + 1;
     artifacts.publish(model, version, |_| ());
-    let started = Instant::now();
-    loop {
-        let state = client
-            .get_model(model, Some(version))
-            .await
-            .map(|model| model.state());
-        if matches!(state, Ok(ModelState::Serving)) {
-            break;
+    server.until(model, version, ModelState::Serving).await;
+    let oldest = (version + 1).saturating_sub(KEPT);
+    for folder in artifacts.versions(model) {
+        let name = folder.file_name().and_then(|name| name.to_str());
+        let number: u64 = name.and_then(|name| name.parse().ok()).expect("a version");
+        if number < oldest {
+            fs::remove_dir_all(folder).expect("a folder can be removed");
         }
-        assert!(
-            started.elapsed() < PATIENCE,
-            "{model}@{version} is {state:?}"
-        );
-        tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let mut versions = artifacts.versions(model);
-    versions.sort_by_key(|path| {
-        path.file_name()
-            .and_then(|name| name.to_str()?.parse::<u64>().ok())
-    });
-    let old = versions.len().saturating_sub(KEPT);
-    versions[..old]
-        .iter()
-        .for_each(|path| fs::remove_dir_all(path).expect("a folder can be removed"));
 }

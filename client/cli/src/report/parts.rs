@@ -269,25 +269,6 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_sum_have_the_effects_of_their_terms() {
-        let parts = Parts::bounds(&tiles([&[2, 9], &[4, 4], &[5, 4]])).unwrap();
-        let Configurations::Tile(batch) = &parts.configurations else {
-            unreachable!("tiles of tiles")
-        };
-        let score = |config| {
-            let tile = batch.get(config);
-            let bounds = tile.view().output_bounds.iter();
-            bounds
-                .map(|&bound| f32::from(u8::try_from(bound).unwrap()))
-                .sum()
-        };
-        let scores: Vec<f32> = (0..batch.len()).map(score).collect();
-        let effects = parts.with_effects(&scores);
-        assert_eq!(effects[0].effects, [5.0, 5.0, 0.0], "the largest first");
-        assert_eq!(effects[1].effects, [-2.0, -2.0, 1.0]);
-    }
-
-    #[test]
     fn a_layout_is_written_as_in_hlo() {
         let entry = LayoutEntry::from_tensors([vec![1, 0], vec![0]]).unwrap();
         assert_eq!(

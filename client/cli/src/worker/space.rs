@@ -470,6 +470,10 @@ mod tests {
                 "2 values for 1",
             ),
             (
+                r#"{"name": "a", "parameters": {"x": [1]}, "configurations": [[2]]}"#,
+                "configuration 0: 2 is no value of `x`",
+            ),
+            (
                 r#"{"name": "a", "parameters": {"x": [[]]}}"#,
                 "no value of `x`",
             ),

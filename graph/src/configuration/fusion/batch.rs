@@ -104,21 +104,3 @@ impl FusionBatch {
         used > 0 && self.row(config).last().is_some_and(|last| last >> used > 0)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_selection_holds_what_its_batch_does() {
-        let bits = [
-            vec![true; 9],
-            vec![false; 9],
-            [vec![true; 5], vec![false; 4]].concat(),
-        ];
-        let batch = FusionBatch::from_bits(9, &bits, &Limits::default()).unwrap();
-        let selected = batch.select(&[2, 0]);
-        assert_eq!(selected.fused_slots(0).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
-        assert_eq!((selected.len(), selected.row(1)), (2, batch.row(0)));
-    }
-}

@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shorter_list_of_nodes_is_shown() {
+    fn the_shorter_list_of_nodes_is_shown_and_many_are_cut_short() {
         let bits = [
             vec![true, false, false],
             vec![true, true, false],
@@ -249,10 +249,6 @@ mod tests {
         assert_eq!(text(0), "1 of 3 nodes fused: 7");
         assert_eq!(text(1), "2 of 3 nodes fused, not 9");
         assert_eq!(text(2), "3 of 3 nodes fused");
-    }
-
-    #[test]
-    fn many_nodes_are_cut_short() {
         let nodes: Vec<u32> = (1000..1100).collect();
         let bits = (0..100).map(|slot| slot % 2 == 0).collect();
         let batch = FusionBatch::from_bits(100, &[bits], &Limits::default()).unwrap();

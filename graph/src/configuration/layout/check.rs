@@ -123,63 +123,39 @@ mod tests {
     const RANKS: [Option<usize>; 3] = [Some(1), Some(3), Some(2)];
 
     #[test]
-    fn parts_of_permutations_are_layouts() {
-        for tensors in [
-            [&[1, 0][..], &[2, 0, 1], &[0, 1]],
-            [&[], &[2], &[-1, -1]],
-            [&[0], &[-1, 1], &[]],
-        ] {
-            assert_eq!(checked(RANKS, tensors), Ok(()), "{tensors:?}");
-        }
-    }
-
-    #[test]
-    fn a_dimension_that_is_listed_twice_is_refused() {
-        for (tensors, tensor) in [
-            ([&[0, 0][..], &[], &[]], TENSORS[0]),
-            ([&[1, 0], &[1, -1, 1], &[]], TENSORS[1]),
-        ] {
-            let dimension = i8::try_from(
-                tensors
-                    .iter()
-                    .find_map(|tensor| {
-                        (tensor.len() > 1 && tensor[0] == tensor[tensor.len() - 1])
-                            .then_some(tensor[0])
-                    })
-                    .unwrap(),
-            )
-            .unwrap();
-            let error = ConfigurationError::DimensionTwice {
+    fn parts_of_permutations_of_the_dimensions_that_a_tensor_has_are_layouts() {
+        let twice = |tensor, dimension| {
+            Err(ConfigurationError::DimensionTwice {
                 config: 1,
                 node: 2,
                 tensor,
                 dimension,
-            };
-            assert_eq!(checked([None; 3], tensors), Err(error));
-        }
-    }
-
-    #[test]
-    fn a_dimension_that_no_tensor_has_is_refused() {
-        for (tensors, tensor, dimension, rank) in [
-            ([&[2][..], &[], &[]], TENSORS[0], 2, 2),
-            ([&[], &[0, 3], &[]], TENSORS[1], 3, 3),
-            ([&[], &[], &[5]], TENSORS[2], 5, 3),
-        ] {
-            let error = ConfigurationError::NoSuchDimension {
+            })
+        };
+        let not_there = |tensor, dimension, rank| {
+            Err(ConfigurationError::NoSuchDimension {
                 config: 1,
                 node: 2,
                 tensor,
                 dimension,
                 rank,
-            };
-            assert_eq!(checked(RANKS, tensors), Err(error));
-            assert_eq!(checked([None; 3], tensors), Ok(()));
+            })
+        };
+        let unknown = [None; 3];
+        for (ranks, tensors, expected) in [
+            (RANKS, [&[1, 0][..], &[2, 0, 1], &[0, 1]], Ok(())),
+            (RANKS, [&[], &[2], &[-1, -1]], Ok(())),
+            (RANKS, [&[0], &[-1, 1], &[]], Ok(())),
+            (unknown, [&[0, 0], &[], &[]], twice(TENSORS[0], 0)),
+            (unknown, [&[1, 0], &[1, -1, 1], &[]], twice(TENSORS[1], 1)),
+            (RANKS, [&[2], &[], &[]], not_there(TENSORS[0], 2, 2)),
+            (RANKS, [&[], &[0, 3], &[]], not_there(TENSORS[1], 3, 3)),
+            (RANKS, [&[], &[], &[5]], not_there(TENSORS[2], 5, 3)),
+            (unknown, [&[2], &[0, 3], &[5]], Ok(())),
+            ([Some(1), None, Some(2)], [&[0], &[5], &[5]], Ok(())),
+        ] {
+            assert_eq!(checked(ranks, tensors), expected, "{tensors:?}");
         }
-        assert_eq!(
-            checked([Some(1), None, Some(2)], [&[0], &[5], &[5]]),
-            Ok(())
-        );
     }
 
     #[test]

@@ -186,16 +186,12 @@ mod tests {
     }
 
     #[test]
-    fn only_nodes_that_are_set_are_shown() {
+    fn only_nodes_that_are_set_are_shown_and_many_are_cut_short() {
         assert_eq!(
             layout(&[&[], &[[1, 0, 2, 3]], &[]]),
             "1 of 3 nodes set: 11 {1,0,2,3}"
         );
         assert_eq!(layout(&[&[]]), "0 of 1 nodes set");
-    }
-
-    #[test]
-    fn many_nodes_are_cut_short() {
         let entry: &[[i32; 4]] = &[[3, 2, 1, 0], [0, 1, 2, 3]];
         let text = layout(&[entry; 20]);
         assert!(

@@ -114,17 +114,3 @@ impl TileBatch {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::configuration::tile::batch::tests::batch;
-
-    #[test]
-    fn what_does_not_fit_the_packed_form_is_not_packed() {
-        assert_eq!(batch(&[[vec![1 << 40], vec![], vec![]]]).to_packed(), None);
-        assert_eq!(
-            batch(&[[vec![1], vec![], vec![]], [vec![], vec![1], vec![]]]).to_packed(),
-            None
-        );
-    }
-}

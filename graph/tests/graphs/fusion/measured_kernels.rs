@@ -1,29 +1,19 @@
 //! The kernels that are scored are those that the Python client compiles and measures.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use hlorank_graph::{FusionProgram, HloModule, Kernel, KernelLimits, Limits};
+
+use crate::fusion::fixtures;
 
 #[test]
 fn kernels_are_those_that_are_measured() {
     let mut checked = 0;
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/fusion");
-    for file in fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-    {
-        if file.extension().is_some_and(|ending| ending == "txt") {
-            let module = file
-                .to_str()
-                .unwrap()
-                .replace(".kernels.txt", ".hlo_module.pb");
-            checked += check(
-                &fs::read_to_string(&file).unwrap(),
-                &fs::read(module).unwrap(),
-            );
-        }
+    for kernels in fixtures("txt") {
+        let module = kernels.with_extension("").with_extension("hlo_module.pb");
+        let expected = fs::read_to_string(&kernels).unwrap();
+        checked += check(&expected, &fs::read(module).unwrap());
     }
-    println!("{checked} kernels are equal");
     assert!(checked > 800, "{checked} kernels");
 }
 

@@ -6,7 +6,11 @@ mod measured_kernels;
 mod own_modules;
 mod refused;
 
+use std::{fs, path::PathBuf};
+
 use hlorank_graph::{FusionError, FusionProgram, HloModule, Limits};
+
+use crate::fixture;
 
 /// A softmax whose maximum and exponentials have several users, and a product that no fusion computes.
 const SOFTMAX: &str = "HloModule softmax
@@ -45,4 +49,13 @@ fn bits(slots: &[usize]) -> [u8; 4] {
         .iter()
         .fold(0_u32, |bits, slot| bits | 1 << slot)
         .to_le_bytes()
+}
+
+/// The files of `tests/data/fusion` with an extension: modules that are prepared for the choice of fusions, or their kernels.
+fn fixtures(extension: &str) -> Vec<PathBuf> {
+    let files = fs::read_dir(fixture("fusion")).unwrap();
+    let mut files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|found| found == extension));
+    files.sort();
+    files
 }

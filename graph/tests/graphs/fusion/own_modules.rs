@@ -1,6 +1,6 @@
 //! A kernel has the features that the featurizer gives for it as a module of its own.
 
-use std::{collections::HashMap, fs, path::PathBuf};
+use std::{collections::HashMap, fs};
 
 use hlorank_graph::{
     FusionProgram, Graph, HloModule, Kernel, KernelLimits, Limits, SegmentedGraph, Task,
@@ -8,12 +8,14 @@ use hlorank_graph::{
 use hlorank_proto::xla::{HloComputationProto, HloInstructionProto, HloModuleProto};
 use prost::Message as _;
 
+use crate::fusion::fixtures;
+
 const CONFIGURATIONS: u64 = 24;
 
 #[test]
 fn kernels_have_the_features_of_modules_of_their_own() {
     let (mut checked, mut distinct) = (0, HashMap::new());
-    for path in prepared_modules() {
+    for path in fixtures("pb") {
         let bytes = fs::read(&path).unwrap();
         let program = Prepared::read(&bytes);
         for seed in 0..CONFIGURATIONS {
@@ -63,18 +65,6 @@ fn check_covers(program: &Prepared, kernels: &[Kernel]) {
             "nothing writes {input}"
         );
     }
-}
-
-fn prepared_modules() -> Vec<PathBuf> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/data/fusion");
-    let files = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let mut modules: Vec<PathBuf> = files
-        .filter(|path| path.extension().is_some_and(|end| end == "pb"))
-        .collect();
-    modules.sort();
-    modules
 }
 
 fn featurized(module: &HloModuleProto) -> hlorank_graph::Segment {

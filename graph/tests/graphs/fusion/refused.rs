@@ -1,8 +1,13 @@
+use std::fs;
+
 use hlorank_graph::{FusionError, FusionProgram, HloModule, Limits};
 use hlorank_proto::xla::{HloComputationProto, HloInstructionProto, HloModuleProto};
 use prost::Message as _;
 
-use crate::fusion::{SOFTMAX, program};
+use crate::{
+    fixture,
+    fusion::{SOFTMAX, program},
+};
 
 fn refusal(body: &str) -> String {
     program(&format!(
@@ -31,27 +36,17 @@ fn every_compiled_module_of_the_test_data_is_refused() {
         "cnn_train",
         "control_flow_mix",
     ] {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/hlo");
-        let compiled =
-            std::fs::read(format!("{folder}/{name}.cpu_after_opt.hlo_module.pb")).unwrap();
-        assert_eq!(
-            read(&compiled).unwrap_err(),
-            FusionError::Scheduled,
-            "{name}"
-        );
+        let file = fixture(&format!("hlo/{name}.cpu_after_opt.hlo_module.pb"));
+        let refused = read(&fs::read(file).unwrap()).unwrap_err();
+        assert_eq!(refused, FusionError::Scheduled, "{name}");
     }
 }
 
 #[test]
 fn a_fusion_inside_the_body_of_a_loop_is_not_chosen_and_not_refused() {
-    let inside =
-        "ROOT c = f32[2] call(x), to_apply={ p = f32[2] parameter(0) ROOT b = f32[2] bitcast(p) }";
-    assert!(
-        program(&format!(
-            "HloModule m\nENTRY e {{ x = f32[2] parameter(0) {inside} }}"
-        ))
-        .is_ok()
-    );
+    let inside = "HloModule m\nENTRY e { x = f32[2] parameter(0) \
+        ROOT c = f32[2] call(x), to_apply={ p = f32[2] parameter(0) ROOT b = f32[2] bitcast(p) } }";
+    assert!(program(inside).is_ok());
 }
 
 #[test]

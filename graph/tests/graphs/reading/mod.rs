@@ -3,17 +3,28 @@
 mod hlo_text;
 mod impossible_modules;
 mod refused_texts;
+mod text_limits;
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
 
-/// Returns the path of a file or folder of `tests/data`.
-fn fixture(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../tests/data")
-        .join(path)
+use hlorank_graph::{GraphError, HloModule, Limits};
+
+use crate::fixture;
+
+const PARAMETER: &str = "%p = f32[2,3] parameter(0)";
+
+/// Returns a text whose entry computation has these lines, from line 4 on.
+fn text(lines: &[&str]) -> String {
+    format!("HloModule m\n\nENTRY %e {{\n  {}\n}}\n", lines.join("\n  "))
+}
+
+/// Reads a text, and returns its number of nodes.
+fn read_within(text: &str, limits: &Limits) -> Result<usize, GraphError> {
+    HloModule::read_text(text, limits).map(|module| module.len())
+}
+
+fn refused(text: &str) -> GraphError {
+    read_within(text, &Limits::default()).expect_err("the text is refused")
 }
 
 /// Returns the names of the fixtures in a folder that have an ending, without it.

@@ -1,20 +1,16 @@
+use std::iter::zip;
+
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
 use crate::Measurement;
-use crate::point::NodeColumns;
 
 const PRIOR: Prior = Prior::of_model(0.05, 0.3);
 
 /// Layouts of three tensors whose time is a sum over tensors, and whose score is half right.
 fn layout(number: u32) -> Point {
-    let orders = [number % 3, number / 3 % 3, number / 9 % 3].into();
     let score = f64::from(number % 3) * 2.0 + f64::from(number % 5);
-    Point {
-        score,
-        orders,
-        ..Point::default()
-    }
+    Point::of_orders(score, &[number % 3, number / 3 % 3, number / 9 % 3])
 }
 
 /// With a noise of some tenths of a percent, as measured times have.
@@ -25,41 +21,38 @@ fn time(number: u32) -> f64 {
 }
 
 fn measured(number: u32) -> Measurement {
-    Measurement {
-        point: layout(number),
-        seconds: Some(time(number)),
-        repeats: 1,
-    }
+    Measurement::of_time(layout(number), time(number))
+}
+
+/// The measurements of this many layouts, from all over their space.
+fn spread_out(count: u32) -> Vec<Measurement> {
+    (0..count)
+        .map(|number| measured(number * 11 % 27))
+        .collect()
 }
 
 fn tile(number: u32) -> Point {
-    let bounds = [f64::from(number % 4), f64::from(number / 4), 0.0].into();
     Point {
         score: f64::from(number % 6),
-        bounds,
-        ..Point::default()
+        ..Point::of_bounds(&[f64::from(number % 4), f64::from(number / 4), 0.0])
     }
+}
+
+/// Learns from measurements that teach something.
+fn adapted(measured: impl IntoIterator<Item = Measurement>) -> AdaptedModel {
+    AdaptedModel::new(PRIOR, Measurements::new(measured.into_iter().collect())).unwrap()
+}
+
+fn product(one: &[f64], other: &[f64]) -> f64 {
+    zip(one, other).map(|(one, other)| one * other).sum()
 }
 
 /// Solves a system, and once more for what rounding left of it.
 fn solve(matrix: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
     let mut solved = eliminate(matrix.to_vec(), right.to_vec());
-    let product = |row: &Vec<f64>| {
-        row.iter()
-            .zip(&solved)
-            .map(|(value, solved)| value * solved)
-            .sum::<f64>()
-    };
-    let left = matrix
-        .iter()
-        .zip(right)
-        .map(|(row, right)| right - product(row))
-        .collect();
-    let correction = eliminate(matrix.to_vec(), left);
-    solved
-        .iter_mut()
-        .zip(correction)
-        .for_each(|(solved, correction)| *solved += correction);
+    let left = zip(matrix, right).map(|(row, right)| right - product(row, &solved));
+    let correction = eliminate(matrix.to_vec(), left.collect());
+    zip(&mut solved, correction).for_each(|(solved, correction)| *solved += correction);
     solved
 }
 
@@ -77,10 +70,7 @@ fn eliminate(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
         for row in (0..size).filter(|row| *row != column) {
             let factor = matrix[row][column] / matrix[column][column];
             let source = matrix[column].clone();
-            matrix[row]
-                .iter_mut()
-                .zip(source)
-                .for_each(|(value, source)| *value -= factor * source);
+            zip(&mut matrix[row], source).for_each(|(value, source)| *value -= factor * source);
             right[row] -= factor * right[column];
         }
     }
@@ -94,109 +84,75 @@ fn dense_kernel(all: &[Point], variances: &[f64], [one, other]: [&Point; 2]) -> 
     let unit = PRIOR.spread / PRIOR.slope;
     let sum = variances[0] * (one.score - mean) * (other.score - mean) / (unit * unit);
     if all[0].bounds.is_empty() {
-        let tensors = one.orders.iter().zip(&*other.orders).zip(&variances[1..]);
-        return sum
-            + tensors
-                .map(|((one, other), variance)| if one == other { *variance } else { 0.0 })
-                .sum::<f64>();
+        let alike = zip(&*one.orders, &*other.orders).map(|(one, other)| one == other);
+        let tensors = zip(alike, &variances[1..]).filter(|(alike, _)| *alike);
+        return sum + tensors.map(|(_, variance)| variance).sum::<f64>();
     }
-    let squares = one
-        .bounds
-        .iter()
-        .zip(&*other.bounds)
-        .map(|(one, other)| ((one - other) / 3.5).powi(2));
+    let squares =
+        zip(&*one.bounds, &*other.bounds).map(|(one, other)| ((one - other) / 3.5).powi(2));
     let volume = (one.bounds.iter().sum::<f64>() - other.bounds.iter().sum::<f64>()) / 3.5;
     let distance = (squares.sum::<f64>() + 0.75 * volume * volume).sqrt();
     let scaled = 5_f64.sqrt() * distance;
     sum + variances[1] * (1.0 + scaled + scaled * scaled / 3.0) * (-scaled).exp()
 }
 
-/// Checks every hypothesis against its posterior by elimination, and returns the largest difference.
-fn difference_from_dense(measured: Vec<Measurement>, candidates: &[Point]) -> f64 {
+/// Checks every hypothesis against its posterior by elimination.
+fn check_posterior(measured: Vec<Measurement>, candidates: impl Iterator<Item = Point>) {
     let measurements = Measurements::new(measured);
     let points = measurements.points.clone();
     let times = measurements.times.clone();
     let adapted = AdaptedModel::new(PRIOR, measurements).unwrap();
-    let mut largest = 0.0_f64;
+    let candidates: Vec<Point> = candidates.collect();
     for each in &adapted.hypotheses {
         let fit = &each.fit;
         let covariance =
             |one, other| dense_kernel(&points, &fit.variances, [one, other]) + fit.offset;
-        let matrix: Vec<Vec<f64>> = points
-            .iter()
-            .enumerate()
-            .map(|(row, one)| {
-                let mut row_values: Vec<f64> =
-                    points.iter().map(|other| covariance(one, other)).collect();
-                row_values[row] += fit.noises[row];
-                row_values
-            })
-            .collect();
-        let residuals: Vec<f64> = times
-            .iter()
-            .zip(&points)
+        let cross =
+            |one| -> Vec<f64> { points.iter().map(|other| covariance(one, other)).collect() };
+        let mut matrix: Vec<Vec<f64>> = points.iter().map(cross).collect();
+        for (place, noise) in fit.noises.iter().enumerate() {
+            matrix[place][place] += noise;
+        }
+        let residuals: Vec<f64> = zip(&times, &points)
             .map(|(time, point)| time - each.slope * point.score - each.mean)
             .collect();
         let weights = solve(&matrix, &residuals);
-        for candidate in candidates {
-            let cross: Vec<f64> = points
-                .iter()
-                .map(|point| covariance(candidate, point))
-                .collect();
-            let mean: f64 = cross
-                .iter()
-                .zip(&weights)
-                .map(|(cross, weight)| cross * weight)
-                .sum();
-            let solved = solve(&matrix, &cross);
-            let explained: f64 = cross
-                .iter()
-                .zip(&solved)
-                .map(|(cross, solved)| cross * solved)
-                .sum();
+        for candidate in &candidates {
+            let cross = cross(candidate);
+            let mean = product(&cross, &weights);
+            let explained = product(&cross, &solve(&matrix, &cross));
+            let variance = covariance(candidate, candidate) - explained;
             let scaled = adapted.kernel.scaled(candidate);
-            let found = fit.predict(
-                &adapted.kernel,
-                &scaled,
-                &fit.relate(&adapted.kernel, &scaled),
+            let covariances = fit.relate(&adapted.kernel, &scaled);
+            let found = fit.predict(&adapted.kernel, &scaled, &covariances);
+            assert!((found.mean - mean).abs() < 1e-9, "{} {mean}", found.mean);
+            assert!(
+                (found.variance - variance).abs() < 1e-9,
+                "{} {variance}",
+                found.variance
             );
-            let expected = covariance(candidate, candidate) - explained;
-            largest = largest
-                .max((found.mean - mean).abs())
-                .max((found.variance - expected).abs());
         }
     }
-    largest
 }
 
 #[test]
 fn the_posterior_of_layouts_is_that_of_a_dense_solution() {
-    let candidates: Vec<Point> = (0..27).map(layout).collect();
-    let difference = difference_from_dense(
-        (0..20).map(|number| measured(number * 7 % 27)).collect(),
-        &candidates,
-    );
-    println!("largest difference: {difference:e}");
-    assert!(difference < 1e-9, "{difference}");
+    let all = (0..20).map(|number| measured(number * 7 % 27));
+    check_posterior(all.collect(), (0..27).map(layout));
 }
 
 #[test]
 fn the_posterior_of_tiles_is_that_of_a_dense_solution() {
     let of = |number| Measurement {
-        point: tile(number),
-        seconds: Some(time(number)),
         repeats: 1 + number % 3,
+        ..Measurement::of_time(tile(number), time(number))
     };
-    let candidates: Vec<Point> = (0..24).map(tile).collect();
-    let difference = difference_from_dense((0..12).map(of).collect(), &candidates);
-    println!("largest difference: {difference:e}");
-    assert!(difference < 1e-9, "{difference}");
+    check_posterior((0..12).map(of).collect(), (0..24).map(tile));
 }
 
 #[test]
 fn the_mean_of_a_layout_is_that_of_both_hypotheses() {
-    let all = (0..20).map(|number| measured(number * 7 % 27)).collect();
-    let adapted = AdaptedModel::new(PRIOR, Measurements::new(all)).unwrap();
+    let adapted = adapted(spread_out(20));
     for point in (0..27).map(layout) {
         let scaled = adapted.kernel.scaled(&point);
         let mean =
@@ -207,50 +163,36 @@ fn the_mean_of_a_layout_is_that_of_both_hypotheses() {
     }
 }
 
+/// The predicted ln(seconds) of all layouts.
+fn predictions(adapted: &AdaptedModel) -> Vec<f64> {
+    let of = |number| adapted.predict(&layout(number)).log_seconds;
+    (0..27).map(of).collect()
+}
+
 #[test]
 fn additive_times_are_learned() {
-    let adapted = AdaptedModel::new(
-        PRIOR,
-        Measurements::new((0..14).map(|number| measured(number * 11 % 27)).collect()),
-    );
-    let adapted = adapted.unwrap();
-    let predicted: Vec<f64> = (0..27)
-        .map(|number| adapted.predict(&layout(number)).log_seconds)
-        .collect();
-    let (times, scores): (Vec<f64>, Vec<f64>) = (0..27)
-        .map(|number| (time(number), layout(number).score))
-        .unzip();
+    let adapted = adapted(spread_out(14));
+    let times: Vec<f64> = (0..27).map(time).collect();
+    let scores: Vec<f64> = (0..27).map(|number| layout(number).score).collect();
     let before = tau(&times, &scores);
-    let after = tau(&times, &predicted);
-    println!(
-        "tau {before:.2} before, {after:.2} after; {:?}",
-        adapted.basis
-    );
+    let after = tau(&times, &predictions(&adapted));
     assert!(after > 0.9 && after > before + 0.3, "{before} {after}");
     assert!(adapted.basis.left_out_tau > adapted.basis.score_tau);
 }
 
 #[test]
 fn one_outlier_of_ten_times_moves_the_order_of_the_others_little() {
-    let mut all: Vec<Measurement> = (0..20).map(|number| measured(number * 11 % 27)).collect();
-    let order = |all: &[Measurement]| {
-        let adapted = AdaptedModel::new(PRIOR, Measurements::new(all.to_vec())).unwrap();
-        (0..27)
-            .map(|number| adapted.predict(&layout(number)).log_seconds)
-            .collect::<Vec<f64>>()
-    };
+    let mut all = spread_out(20);
     let times: Vec<f64> = (0..27).map(time).collect();
-    let clean = tau(&times, &order(&all));
+    let clean = tau(&times, &predictions(&adapted(all.clone())));
     all[3].seconds = all[3].seconds.map(|seconds| seconds * 10.0);
-    let disturbed = tau(&times, &order(&all));
-    println!("tau {clean:.3} without, {disturbed:.3} with the outlier");
+    let disturbed = tau(&times, &predictions(&adapted(all)));
     assert!(disturbed > clean - 0.05, "{clean} {disturbed}");
 }
 
 #[test]
 fn a_deviation_is_widened_by_as_much_as_was_left_over() {
-    let measurements = Measurements::new((0..9).map(measured).collect());
-    let mut adapted = AdaptedModel::new(PRIOR, measurements).unwrap();
+    let mut adapted = adapted((0..9).map(measured));
     let point = layout(20);
     let scaled = adapted.kernel.scaled(&point);
     let mut deviation = |widening| {
@@ -263,47 +205,35 @@ fn a_deviation_is_widened_by_as_much_as_was_left_over() {
 
 #[test]
 fn measurements_that_say_nothing_change_nothing() {
-    let equal = |number| Measurement {
-        seconds: Some(1.0),
-        ..measured(number)
-    };
-    assert!(AdaptedModel::new(PRIOR, Measurements::default()).is_none());
-    assert!(AdaptedModel::new(PRIOR, Measurements::new((0..2).map(measured).collect())).is_none());
-    assert!(AdaptedModel::new(PRIOR, Measurements::new((0..9).map(equal).collect())).is_none());
+    let equal = (0..9).map(|number| Measurement::of_time(layout(number), 1.0));
+    for all in [Vec::new(), (0..2).map(measured).collect(), equal.collect()] {
+        assert!(AdaptedModel::new(PRIOR, Measurements::new(all)).is_none());
+    }
 }
 
 #[test]
 fn a_configuration_that_failed_is_last() {
-    let mut all: Vec<Measurement> = (0..9).map(measured).collect();
-    all.push(Measurement {
+    let failed = Measurement {
         seconds: None,
         ..measured(20)
-    });
-    let adapted = AdaptedModel::new(PRIOR, Measurements::new(all)).unwrap();
+    };
+    let adapted = adapted((0..9).map(measured).chain([failed]));
     assert_eq!(adapted.predict(&layout(20)).log_seconds, f64::INFINITY);
     assert!(adapted.predict(&layout(21)).log_seconds.is_finite());
 }
 
 #[test]
 fn what_is_far_from_every_measurement_is_less_certain() {
-    let adapted =
-        AdaptedModel::new(PRIOR, Measurements::new((0..9).map(measured).collect())).unwrap();
-    let unseen = Point {
-        orders: [7, 8, 9].into(),
-        ..layout(0)
-    };
+    let adapted = adapted((0..9).map(measured));
+    let unseen = Point::of_orders(layout(0).score, &[7, 8, 9]);
     assert!(adapted.predict(&unseen).deviation > adapted.predict(&layout(0)).deviation);
 }
 
 #[test]
 fn more_measurements_than_fit_a_matrix_teach_if_they_differ_in_few_places() {
     let layout = |number: u32| {
-        let orders = [number % 9, number / 9 % 9, number / 81].into();
-        Point {
-            score: f64::from(number % 5),
-            orders,
-            ..Point::default()
-        }
+        let orders = [number % 9, number / 9 % 9, number / 81];
+        Point::of_orders(f64::from(number % 5), &orders)
     };
     let seconds = |number: u32| {
         let parts = [number % 9, number / 9 % 9 * 2, number / 81 * 5].map(f64::from);
@@ -311,13 +241,8 @@ fn more_measurements_than_fit_a_matrix_teach_if_they_differ_in_few_places() {
             * libm::exp(parts.iter().sum::<f64>() / 30.0)
             * (1.0 + f64::from(number * 37 % 11) / 2000.0)
     };
-    let each = |number| Measurement {
-        point: layout(number),
-        seconds: Some(seconds(number)),
-        repeats: 1,
-    };
-    let adapted =
-        AdaptedModel::new(PRIOR, Measurements::new((0..600).map(each).collect())).unwrap();
+    let each = |number| Measurement::of_time(layout(number), seconds(number));
+    let adapted = adapted((0..600).map(each));
     assert_eq!(adapted.basis.learned, 600);
     for number in 600..648 {
         let predicted = adapted.predict(&layout(number)).log_seconds;
@@ -342,7 +267,7 @@ proptest! {
     ) {
         let predictions = |all: &[(u32, f64, u32)]| {
             let each = |&(number, seconds, repeats): &(u32, f64, u32)| {
-                Measurement { point: layout(number), seconds: Some(seconds), repeats }
+                Measurement { repeats, ..Measurement::of_time(layout(number), seconds) }
             };
             let adapted = AdaptedModel::new(PRIOR, Measurements::new(all.iter().map(each).collect()));
             adapted.map(|adapted| {
@@ -356,10 +281,8 @@ proptest! {
 
     #[test]
     fn any_times_give_finite_predictions(times in vec(1e-9_f64..1e9, 3..30)) {
-        let each = |(number, &seconds): (u32, &f64)| {
-            Measurement { point: tile(number), seconds: Some(seconds), repeats: 1 }
-        };
-        let adapted = AdaptedModel::new(PRIOR, Measurements::new((0..).zip(&times).map(each).collect()));
+        let each = |(number, &seconds): (u32, &f64)| Measurement::of_time(tile(number), seconds);
+        let adapted = AdaptedModel::new(PRIOR, Measurements::new(zip(0.., &times).map(each).collect()));
         for number in 0..30 {
             let predicted = adapted.as_ref().map(|adapted| adapted.predict(&tile(number)));
             let mean = adapted.as_ref().map(|adapted| adapted.predict_mean(&tile(number)));
@@ -372,10 +295,7 @@ proptest! {
 /// A tile of a flat space: two sizes and a switch.
 fn parameters(number: u32) -> Point {
     let [width, height] = [number % 6, number / 6 % 6].map(|exponent| f64::from(1 << exponent));
-    Point {
-        columns: NodeColumns::of_values(&[width, height, f64::from(number / 36)]),
-        ..Point::default()
-    }
+    Point::of_columns(&[width, height, f64::from(number / 36)])
 }
 
 /// Fast where the product of the sizes is 128, and with the switch.
@@ -385,23 +305,16 @@ fn seconds_of(parameters: &Point) -> f64 {
     1e-3 * libm::exp(0.1 * off * off - 0.2 * switch)
 }
 
-fn measured_parameters(numbers: impl Iterator<Item = u32>) -> Vec<Measurement> {
-    let each = |number| {
-        let point = parameters(number);
-        let seconds = Some(seconds_of(&point));
-        Measurement {
-            point,
-            seconds,
-            repeats: 1,
-        }
-    };
-    numbers.map(each).collect()
+fn measured_parameters(number: u32) -> Measurement {
+    let point = parameters(number);
+    let seconds = seconds_of(&point);
+    Measurement::of_time(point, seconds)
 }
 
 #[test]
 fn columns_without_a_model_reorder_what_was_not_measured() {
-    let measured = measured_parameters((0..72).filter(|number| number % 5 < 2));
-    let adapted = AdaptedModel::new(PRIOR, Measurements::new(measured)).unwrap();
+    let measured = (0..72).filter(|number| number % 5 < 2);
+    let adapted = adapted(measured.map(measured_parameters));
     let others: Vec<Point> = (0..72)
         .filter(|number| number % 5 > 1)
         .map(parameters)
@@ -416,8 +329,7 @@ fn columns_without_a_model_reorder_what_was_not_measured() {
         .map(|point| adapted.predict(point).log_seconds);
     assert!(whole.eq(predicted.iter().copied()));
     let found = tau(&times, &predicted);
-    println!("tau {found:.2}, {:?}", adapted.basis);
-    assert!(found > 0.8);
+    assert!(found > 0.8, "{found} {:?}", adapted.basis);
 }
 
 #[test]
@@ -427,11 +339,12 @@ fn scores_beyond_doubt_are_followed_unless_the_measurements_contradict_them() {
         ..Prior::of_model(1.0, 0.5)
     };
     let learned = |sign: f64| {
-        let mut measured = measured_parameters(0..24);
-        for each in &mut measured {
-            each.point.score = sign * libm::log(seconds_of(&each.point));
-        }
-        AdaptedModel::new(prior, Measurements::new(measured)).unwrap()
+        let scored = |number| {
+            let mut measured = measured_parameters(number);
+            measured.point.score = sign * libm::log(seconds_of(&measured.point));
+            measured
+        };
+        AdaptedModel::new(prior, Measurements::new((0..24).map(scored).collect())).unwrap()
     };
     let slopes = |adapted: &AdaptedModel| -> Vec<f64> {
         let hypotheses = adapted.hypotheses.iter();
@@ -450,14 +363,11 @@ fn what_was_measured_of_parameters_is_known_however_rough_their_space_is() {
     let rough = |number: u32| {
         let point = parameters(number);
         let factor = if number % 7 == 3 { 0.01 } else { 1.0 };
-        Measurement {
-            seconds: Some(factor * seconds_of(&point)),
-            point,
-            repeats: 1,
-        }
+        let seconds = factor * seconds_of(&point);
+        Measurement::of_time(point, seconds)
     };
     let measured: Vec<Measurement> = (0..72).filter(|number| number % 5 < 2).map(rough).collect();
-    let adapted = AdaptedModel::new(PRIOR, Measurements::new(measured.clone())).unwrap();
+    let adapted = adapted(measured.clone());
     for each in measured {
         let predicted = adapted.predict(&each.point);
         let expected = libm::log(each.seconds.unwrap());
@@ -468,18 +378,13 @@ fn what_was_measured_of_parameters_is_known_however_rough_their_space_is() {
 
 #[test]
 fn a_failure_of_parameters_teaches_as_a_slow_run() {
-    let mut measured = measured_parameters((0..72).filter(|number| number % 5 == 0));
-    let slower = |measured: &[Measurement]| {
-        let adapted = AdaptedModel::new(PRIOR, Measurements::new(measured.to_vec())).unwrap();
-        adapted.predict(&parameters(7)).log_seconds
-    };
-    let before = slower(&measured);
-    for number in [1, 6, 8, 13] {
-        measured.push(Measurement {
-            point: parameters(number),
-            seconds: None,
-            repeats: 1,
-        });
-    }
-    assert!(slower(&measured) > before, "all its neighbours failed");
+    let measured = (0..72).step_by(5).map(measured_parameters);
+    let failed = [1, 6, 8, 13].map(|number| Measurement {
+        seconds: None,
+        ..measured_parameters(number)
+    });
+    let predicted = |adapted: AdaptedModel| adapted.predict(&parameters(7)).log_seconds;
+    let before = predicted(adapted(measured.clone()));
+    let after = predicted(adapted(measured.chain(failed)));
+    assert!(after > before, "all its neighbours failed");
 }

@@ -4,7 +4,7 @@ use hlorank_graph::{FeatureGraph, Limits};
 use hlorank_proto::v1::{self, InstanceFeature, instance_feature::Value};
 
 use super::*;
-use crate::{Measurement, point::NodeColumns, split_mix::mix};
+use crate::{Measurement, split_mix::mix};
 
 const OF_KERNELS: Prior = Prior::of_model(0.05, 0.3);
 
@@ -41,23 +41,20 @@ fn scores(model: Arc<RelatedModel>, mut points: Vec<Point>) -> Vec<f64> {
 }
 
 fn tile(number: u32) -> Point {
-    let bounds = [f64::from(number % 4), f64::from(number / 4)].into();
     Point {
         score: f64::from(number * 7 % 5),
-        bounds,
-        ..Point::default()
+        ..Point::of_bounds(&[f64::from(number % 4), f64::from(number / 4)])
     }
+}
+
+fn tiles_measured(seconds: impl Fn(u32) -> f64) -> Measurements {
+    let each = |number| Measurement::of_time(tile(number), seconds(number));
+    Measurements::new((0..16).map(each).collect())
 }
 
 /// Times that rise with the second bound and not with the score. Kernels differ in how long they take.
 fn kernel(size: u32, order: impl Fn(u32) -> u32) -> Measurements {
-    let seconds = |number| 1e-3 * f64::from(size) * libm::exp(f64::from(order(number) / 4));
-    let each = |number| Measurement {
-        point: tile(number),
-        seconds: Some(seconds(number)),
-        repeats: 1,
-    };
-    Measurements::new((0..16).map(each).collect())
+    tiles_measured(|number| 1e-3 * f64::from(size) * libm::exp(f64::from(order(number) / 4)))
 }
 
 #[test]
@@ -65,34 +62,23 @@ fn kernels_that_agree_teach_how_times_rise() {
     let (pool, basis) = kernels(&[1, 2, 3].map(|size| kernel(size, |number| number)));
     let scores = scores(pool.unwrap(), (0..16).map(tile).collect());
     let times: Vec<f64> = (0..16).map(|number| f64::from(number / 4)).collect();
-    println!("{basis:?}, tau {}", tau(&times, &scores));
     assert_eq!((basis.lists, basis.measured), (3, 48));
-    assert!(basis.agreement > 0.8 && basis.score_tau < 0.2);
+    assert!(basis.agreement > 0.8 && basis.score_tau < 0.2, "{basis:?}");
     assert!(tau(&times, &scores) > 0.8);
 }
 
 #[test]
-fn shuffled_times_make_no_pool() {
+fn kernels_whose_times_are_shuffled_or_known_to_the_model_are_no_pool() {
     let shuffled = [3, 5, 11].map(|factor| kernel(factor, move |number| number * factor % 16));
-    let (pool, basis) = kernels(&shuffled);
-    assert!(pool.is_none());
-    let chance = Some(Refusal::NoBetterThanChance);
-    assert_eq!(basis.refusal, chance, "{basis:?}");
-}
-
-#[test]
-fn kernels_that_the_model_predicts_as_well_are_no_pool() {
-    let seconds = |number| libm::exp(f64::from(number * 7 % 5));
-    let each = |number| Measurement {
-        point: tile(number),
-        seconds: Some(seconds(number)),
-        repeats: 1,
-    };
-    let known = [(); 3].map(|()| Measurements::new((0..16).map(each).collect()));
-    let (pool, basis) = kernels(&known);
-    assert!(pool.is_none());
-    let model = Some(Refusal::NoBetterThanModel);
-    assert_eq!(basis.refusal, model, "{basis:?}");
+    let known = [(); 3].map(|()| tiles_measured(|number| libm::exp(tile(number).score)));
+    for (lists, refusal) in [
+        (shuffled, Refusal::NoBetterThanChance),
+        (known, Refusal::NoBetterThanModel),
+    ] {
+        let (pool, basis) = kernels(&lists);
+        assert!(pool.is_none());
+        assert_eq!(basis.refusal, Some(refusal), "{basis:?}");
+    }
 }
 
 #[test]
@@ -105,11 +91,7 @@ fn one_kernel_is_no_pool() {
 const OF_TARGETS: Prior = Prior::of_model(0.05, 0.5);
 
 fn point(number: u32) -> Point {
-    let columns = [number % 8, number / 8].map(f64::from);
-    Point {
-        columns: NodeColumns::of_values(&columns),
-        ..Point::default()
-    }
+    Point::of_columns(&[number % 8, number / 8].map(f64::from))
 }
 
 /// Times that fall with the first column and rise with the second, which targets differ in.
@@ -119,11 +101,7 @@ fn ln_seconds(number: u32, second: f64) -> f64 {
 }
 
 fn measured(numbers: impl Iterator<Item = u32>, time: impl Fn(u32) -> f64) -> Measurements {
-    let each = |number| Measurement {
-        point: point(number),
-        seconds: Some(libm::exp(time(number))),
-        repeats: 1,
-    };
+    let each = |number| Measurement::of_time(point(number), libm::exp(time(number)));
     Measurements::new(numbers.map(each).collect())
 }
 
@@ -133,6 +111,15 @@ fn target(second: f64) -> Measurements {
 
 fn shuffled(factor: u32) -> Measurements {
     measured(0..64, move |number| f64::from(number * factor % 61) / 20.0)
+}
+
+/// How well a model predicts a target.
+fn tau_of_target(model: Option<Arc<RelatedModel>>, second: f64) -> f64 {
+    let times: Vec<f64> = (0..64).map(|number| ln_seconds(number, second)).collect();
+    tau(
+        &times,
+        &scores(model.unwrap(), (0..64).map(point).collect()),
+    )
 }
 
 fn refusals(bases: &[RelatedBasis]) -> Vec<Option<Refusal>> {
@@ -145,10 +132,7 @@ fn targets_that_agree_predict_another_one() {
         &[target(0.2), target(0.1), target(0.3)],
         &Measurements::default(),
     );
-    let times: Vec<f64> = (0..64).map(|number| ln_seconds(number, 0.25)).collect();
-    let predicted = scores(sources.unwrap(), (0..64).map(point).collect());
-    println!("{bases:?}, tau {}", tau(&times, &predicted));
-    assert!(tau(&times, &predicted) > 0.8);
+    assert!(tau_of_target(sources, 0.25) > 0.8);
     assert_eq!(refusals(&bases), [None; 3]);
     assert!(
         bases
@@ -186,12 +170,9 @@ fn own_measurements_contradict_a_source() {
 fn what_is_left_teaches_without_a_contradicted_source() {
     let own = measured((0..64).step_by(2), |number| ln_seconds(number, 0.2));
     let (used, bases) = targets(&[target(0.2), target(0.1), target(0.3), target(-0.5)], &own);
-    println!("{bases:?}");
-    assert_eq!(refusals(&bases)[..3], [None; 3]);
+    assert_eq!(refusals(&bases)[..3], [None; 3], "{bases:?}");
     assert!(refusals(&bases)[3].is_some());
-    let predicted = scores(used.unwrap(), (0..64).map(point).collect());
-    let times: Vec<f64> = (0..64).map(|number| ln_seconds(number, 0.2)).collect();
-    assert!(tau(&times, &predicted) > 0.8);
+    assert!(tau_of_target(used, 0.2) > 0.8);
 }
 
 #[test]
@@ -224,9 +205,8 @@ fn too_few_measurements_are_no_source() {
     let few = measured(0..4, |number| ln_seconds(number, 0.2));
     let equal = measured(0..20, |_| 1.0);
     let failed = Measurements::new(vec![Measurement {
-        point: point(1),
         seconds: None,
-        repeats: 1,
+        ..Measurement::of_time(point(1), 1.0)
     }]);
     let lists = [few, equal, failed, Measurements::default()];
     let (used, bases) = targets(&lists, &Measurements::default());
@@ -254,10 +234,7 @@ fn features(size: f64, dtype: &str) -> Arc<InstanceFeatures> {
 }
 
 fn point_of_tile(tile: f64) -> Point {
-    Point {
-        columns: NodeColumns::of_values(&[tile, 1.0]),
-        ..Point::default()
-    }
+    Point::of_columns(&[tile, 1.0])
 }
 
 fn tiles() -> impl Iterator<Item = f64> {
@@ -278,15 +255,9 @@ fn list(number: u32, tiles: impl Iterator<Item = f64>) -> RelatedList {
         seconds: (tile <= size).then(|| seconds(size, tile)),
         repeats: 1,
     });
+    let dtype = ["f32", "bf16"][number as usize % 2];
     RelatedList {
-        features: features(
-            size,
-            if number.is_multiple_of(2) {
-                "f32"
-            } else {
-                "bf16"
-            },
-        ),
+        features: features(size, dtype),
         other_target: None,
         measurements: Measurements::new(measured.collect()),
     }
@@ -301,27 +272,21 @@ fn expected(model: &Arc<RelatedModel>, features: Arc<InstanceFeatures>) -> Expec
     Expectation { model, features }
 }
 
-/// What is predicted of points of an instance.
-fn predicted(
-    model: &Arc<RelatedModel>,
-    features: Arc<InstanceFeatures>,
-    mut points: Vec<Point>,
-) -> Vec<f64> {
-    expected(model, features).replace_scores(&mut points);
+/// What is predicted of tiles of an instance of a size.
+fn predicted(model: &Arc<RelatedModel>, size: f64, tiles: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut points: Vec<Point> = tiles.map(point_of_tile).collect();
+    expected(model, features(size, "f32")).replace_scores(&mut points);
     points.iter().map(|point| point.score).collect()
 }
 
 /// The mean of ln(slowdown) of the first picks for sizes that are not known.
 fn slowdown(model: &Arc<RelatedModel>) -> f64 {
-    let points: Vec<Point> = tiles().map(point_of_tile).collect();
     let of_size = |number: u32| {
         let size = 30.0 + 51.0 * f64::from(number);
-        let predicted = predicted(model, features(size, "f32"), points.clone());
-        let order = zip(tiles(), predicted).min_by(|one, other| one.1.total_cmp(&other.1));
-        let fastest = tiles()
-            .map(|tile| seconds(size, tile))
-            .fold(f64::INFINITY, f64::min);
-        (seconds(size, order.unwrap().0) / fastest).ln()
+        let predicted = zip(tiles(), predicted(model, size, tiles()));
+        let first = predicted.min_by(|one, other| one.1.total_cmp(&other.1));
+        let times = tiles().map(|tile| seconds(size, tile));
+        (seconds(size, first.unwrap().0) / times.fold(f64::INFINITY, f64::min)).ln()
     };
     mean(&(1..30).map(of_size).collect::<Vec<_>>())
 }
@@ -356,26 +321,15 @@ fn instances_of_which_few_configurations_were_measured_teach_too() {
 #[test]
 fn what_fails_is_predicted_to_be_slow() {
     let (model, _) = learned((0..150).map(|number| list(number, tiles())).collect());
-    let predicted = predicted(
-        &model.unwrap(),
-        features(40.0, "f32"),
-        [point_of_tile(8.0), point_of_tile(512.0)].to_vec(),
-    );
+    let predicted = predicted(&model.unwrap(), 40.0, [8.0, 512.0].into_iter());
     assert!(predicted[1] - predicted[0] > FAILURE / 2.0, "{predicted:?}");
 }
 
 #[test]
 fn equal_lists_teach_the_same_and_random_times_nothing() {
     let lists = || (0..20).map(|number| list(number, tiles()));
-    let taught = |lists: Vec<RelatedList>| {
-        let model = learned(lists).0.unwrap();
-        predicted(
-            &model,
-            features(100.0, "f32"),
-            tiles().map(point_of_tile).collect(),
-        )
-    };
-    assert_eq!(taught(lists().collect()), taught(lists().collect()));
+    let taught = || predicted(&learned(lists().collect()).0.unwrap(), 100.0, tiles());
+    assert_eq!(taught(), taught());
     let random = lists().enumerate().map(|(number, mut list)| {
         // Which tiles fail is no chance.
         list.measurements.failed.clear();

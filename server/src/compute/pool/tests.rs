@@ -16,29 +16,28 @@ use super::{
     *,
 };
 
-fn pool() -> ComputePool {
-    ComputePool::new(NonZeroUsize::new(2).unwrap()).unwrap()
+fn pool(workers: usize) -> Arc<ComputePool> {
+    Arc::new(ComputePool::new(NonZeroUsize::new(workers).unwrap()).unwrap())
 }
 
-#[tokio::test]
-async fn work_runs_on_a_worker() {
-    let computed = pool()
-        .run(Class::Bulk, |Worker(worker)| worker)
-        .await
-        .unwrap();
-    assert!(computed.value < 2);
+/// Runs work that does not panic.
+async fn run<T: Send + 'static>(
+    pool: &ComputePool,
+    class: Class,
+    work: impl FnOnce(Worker) -> T + Send + 'static,
+) -> T {
+    pool.run(class, work).await.unwrap().value
 }
 
 #[tokio::test]
 async fn work_spawned_by_work_is_queued_behind_earlier_work() {
-    let pool = Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap());
+    let pool = pool(1);
     let order = Arc::new(Mutex::new(Vec::new()));
     let (sender, receiver) = oneshot::channel::<()>();
-    let note = |name: &'static str| {
+    let [first, spawned, second] = ["first", "spawned by the first", "second"].map(|name| {
         let order = Arc::clone(&order);
         move || order.lock().unwrap().push(name)
-    };
-    let (first, spawned, second) = (note("first"), note("spawned by the first"), note("second"));
+    });
     let own = Arc::clone(&pool);
     pool.spawn(Class::Bulk, move |_| {
         // The second piece is queued by then.
@@ -48,8 +47,9 @@ async fn work_spawned_by_work_is_queued_behind_earlier_work() {
     });
     pool.spawn(Class::Bulk, move |_| second());
     sender.send(()).unwrap();
-    pool.run(Class::Bulk, |_| ()).await.unwrap();
-    pool.run(Class::Bulk, |_| ()).await.unwrap();
+    for _ in 0..2 {
+        run(&pool, Class::Bulk, |_| ()).await;
+    }
     assert_eq!(
         *order.lock().unwrap(),
         ["first", "second", "spawned by the first"]
@@ -58,7 +58,7 @@ async fn work_spawned_by_work_is_queued_behind_earlier_work() {
 
 #[tokio::test]
 async fn a_computation_that_does_not_pause_holds_up_no_other() {
-    let pool = Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap());
+    let pool = pool(1);
     let (sender, receiver) = oneshot::channel::<usize>();
     let long = |_| {
         let heard = receiver.blocking_recv();
@@ -70,11 +70,7 @@ async fn a_computation_that_does_not_pause_holds_up_no_other() {
         heard
     };
     let (long, other) = tokio::join!(pool.run(Class::Bulk, long), async {
-        let other = pool
-            .run(Class::Bulk, |Worker(worker)| worker)
-            .await
-            .unwrap()
-            .value;
+        let other = run(&pool, Class::Bulk, |Worker(worker)| worker).await;
         sender.send(other).unwrap();
         other
     });
@@ -82,42 +78,23 @@ async fn a_computation_that_does_not_pause_holds_up_no_other() {
     // There is one worker afterwards. Nothing waits behind any of these, so none loses its place.
     let mut threads = HashSet::new();
     for _ in 0..4 {
-        threads.insert(
-            pool.run(Class::Bulk, |_| thread::current().id())
-                .await
-                .unwrap()
-                .value,
-        );
+        threads.insert(run(&pool, Class::Bulk, |_| thread::current().id()).await);
     }
     assert_eq!(threads.len(), 1);
 }
 
 #[tokio::test]
-async fn a_panic_fails_its_own_work_only() {
-    let pool = pool();
-    assert!(
-        pool.run(Class::Bulk, |_| panic!("on purpose"))
-            .await
-            .is_err()
-    );
-    assert_eq!(pool.run(Class::Bulk, |_| 7).await.unwrap().value, 7);
-}
-
-#[tokio::test]
 async fn a_worker_that_panicked_is_counted_and_replaced() {
-    let pool = ComputePool::new(NonZeroUsize::MIN).unwrap();
+    let pool = pool(1);
     let who = |Worker(worker)| {
         let thread = thread::current();
         (worker, thread.name().map(str::to_owned), thread.id())
     };
-    let before = pool.run(Class::Bulk, who).await.unwrap().value;
+    let before = run(&pool, Class::Bulk, who).await;
     for panics in 1..=3 {
-        assert!(
-            pool.run(Class::Interactive, |_| panic!("on purpose"))
-                .await
-                .is_err()
-        );
-        let after = pool.run(Class::Bulk, who).await.unwrap().value;
+        let failed = pool.run(Class::Interactive, |_| panic!("on purpose"));
+        assert!(failed.await.is_err());
+        let after = run(&pool, Class::Bulk, who).await;
         assert_eq!(
             (after.0, &after.1),
             (before.0, &before.1),
@@ -130,23 +107,23 @@ async fn a_worker_that_panicked_is_counted_and_replaced() {
 
 #[tokio::test]
 async fn the_replacement_of_a_background_worker_has_its_low_priority() {
-    let pool = pool().background(Worker(7)).unwrap();
+    let pool = pool(2).background(Worker(7)).unwrap();
     pool.spawn(Class::Bulk, |_| yield_to_others());
-    assert!(
-        pool.run(Class::Bulk, |_| panic!("on purpose"))
-            .await
-            .is_err()
-    );
+    let failed = pool.run(Class::Bulk, |_| panic!("on purpose"));
+    assert!(failed.await.is_err());
     let priority = |worker| (worker, rustix::process::getpriority_process(None).unwrap());
-    assert_eq!(
-        pool.run(Class::Bulk, priority).await.unwrap().value,
-        (Worker(7), NICE)
-    );
+    assert_eq!(run(&pool, Class::Bulk, priority).await, (Worker(7), NICE));
 }
 
 /// Returns a pool of one worker that is blocked until the sender is used, and the order in which work was done.
-fn blocked(class: Class) -> (ComputePool, oneshot::Sender<()>, Arc<Mutex<Vec<Class>>>) {
-    let pool = ComputePool::new(NonZeroUsize::MIN).unwrap();
+fn blocked(
+    class: Class,
+) -> (
+    Arc<ComputePool>,
+    oneshot::Sender<()>,
+    Arc<Mutex<Vec<Class>>>,
+) {
+    let pool = pool(1);
     let (sender, receiver) = oneshot::channel::<()>();
     pool.spawn(class, move |_| receiver.blocking_recv().unwrap());
     while pool.queued() > 0 {
@@ -166,7 +143,7 @@ async fn interactive_work_comes_first_and_bulk_work_keeps_its_share() {
     (0..3).for_each(|_| note(&pool, Class::Bulk, &order));
     (0..20).for_each(|_| note(&pool, Class::Interactive, &order));
     go.send(()).unwrap();
-    pool.run(Class::Bulk, |_| ()).await.unwrap();
+    run(&pool, Class::Bulk, |_| ()).await;
     let order = order.lock().unwrap();
     let bulk: Vec<usize> = (0..order.len())
         .filter(|&place| order[place] == Class::Bulk)
@@ -181,13 +158,10 @@ async fn a_long_piece_of_bulk_work_is_not_soon_followed_by_another() {
     (0..20).for_each(|_| note(&pool, Class::Interactive, &order));
     thread::sleep(Duration::from_millis(200));
     go.send(()).unwrap();
-    pool.run(Class::Bulk, |_| ()).await.unwrap();
+    run(&pool, Class::Bulk, |_| ()).await;
+    let order = order.lock().unwrap();
     assert_eq!(
-        order
-            .lock()
-            .unwrap()
-            .iter()
-            .position(|&class| class == Class::Bulk),
+        order.iter().position(|&class| class == Class::Bulk),
         Some(20)
     );
 }
@@ -200,31 +174,22 @@ fn two_pieces(
     let pool = Arc::clone(pool);
     async move {
         let id = |_| thread::current().id();
-        [
-            pool.run(class, id).await.unwrap().value,
-            pool.run(class, id).await.unwrap().value,
-        ]
+        [run(&pool, class, id).await, run(&pool, class, id).await]
     }
 }
 
 #[tokio::test]
 async fn one_worker_does_a_small_call_before_what_was_queued_meanwhile() {
     let (pool, go, order) = blocked(Class::Bulk);
-    let pool = Arc::new(pool);
     let (own, driven) = (Arc::clone(&pool), two_pieces(&pool, Class::Interactive));
     let small = tokio::spawn(async move { own.drive(driven).await.unwrap().value });
     while pool.queued() == 0 {
         tokio::task::yield_now().await;
     }
     note(&pool, Class::Interactive, &order);
-    let noted = Arc::clone(&order);
-    let own = Arc::clone(&pool);
-    let later = async move {
-        own.run(Class::Interactive, move |_| noted.lock().unwrap().len())
-            .await
-            .unwrap()
-            .value
-    };
+    let later = run(&pool, Class::Interactive, move |_| {
+        order.lock().unwrap().len()
+    });
     go.send(()).unwrap();
     let [one, other] = small.await.unwrap();
     assert_eq!(one, other);
@@ -233,7 +198,7 @@ async fn one_worker_does_a_small_call_before_what_was_queued_meanwhile() {
 
 #[tokio::test]
 async fn a_small_call_that_waits_for_other_work_is_polled_by_its_task() {
-    let pool = Arc::new(pool());
+    let pool = pool(2);
     let driven = two_pieces(&pool, Class::Bulk);
     let ids = pool.drive(driven).await.unwrap().value;
     assert!(ids.iter().all(|&id| id != thread::current().id()));
@@ -241,7 +206,7 @@ async fn a_small_call_that_waits_for_other_work_is_polled_by_its_task() {
 
 #[tokio::test]
 async fn a_very_small_call_stays_on_its_thread_until_it_needs_a_worker() {
-    let pool = Arc::new(pool());
+    let pool = pool(2);
     let own = Arc::clone(&pool);
     let call = async move {
         let id = || thread::current().id();
@@ -263,7 +228,7 @@ async fn a_very_small_call_stays_on_its_thread_until_it_needs_a_worker() {
 
 #[tokio::test]
 async fn several_pieces_of_a_very_small_call_get_a_worker() {
-    let pool = Arc::new(pool());
+    let pool = pool(2);
     let own = Arc::clone(&pool);
     let call = async move {
         let pieces = (0..3).map(|piece| {
@@ -281,7 +246,6 @@ async fn several_pieces_of_a_very_small_call_get_a_worker() {
 #[tokio::test]
 async fn a_very_small_call_does_not_wait_for_busy_workers() {
     let (pool, go, _) = blocked(Class::Bulk);
-    let pool = Arc::new(pool);
     let own = Arc::clone(&pool);
     let call = async move { own.run_short(Class::Interactive, || 7).await.unwrap().value };
     assert_eq!(pool.drive_here(call).await.unwrap().value, 7);
@@ -290,7 +254,7 @@ async fn a_very_small_call_does_not_wait_for_busy_workers() {
 
 #[tokio::test]
 async fn a_panic_in_a_very_small_call_fails_that_call_and_is_counted() {
-    let pool = pool();
+    let pool = pool(2);
     let panics = async { "on purpose".parse::<u8>().unwrap() };
     assert!(pool.drive_here(panics).await.is_err());
     assert_eq!(pool.panics(), 1);
@@ -298,7 +262,7 @@ async fn a_panic_in_a_very_small_call_fails_that_call_and_is_counted() {
 
 #[tokio::test]
 async fn a_panic_in_a_small_call_fails_that_call_only() {
-    let pool = Arc::new(pool());
+    let pool = pool(2);
     let own = Arc::clone(&pool);
     let panics = async move {
         own.run(Class::Interactive, |_| panic!("on purpose"))
@@ -330,8 +294,8 @@ async fn queued_work_is_done_after_the_pool_is_dropped() {
 
 #[tokio::test]
 async fn a_pool_is_interactive_for_a_while_after_an_interactive_call() {
-    let pool = pool();
-    pool.run(Class::Interactive, |_| ()).await.unwrap();
+    let pool = pool(2);
+    run(&pool, Class::Interactive, |_| ()).await;
     assert!(!pool.is_interactive());
     pool.note_interactive();
     assert!(pool.is_interactive());
@@ -360,7 +324,7 @@ impl Drop for NotesEnd {
 
 #[tokio::test]
 async fn long_work_gives_way_to_work_that_comes_later() {
-    let pool = ComputePool::new(NonZeroUsize::MIN).unwrap();
+    let pool = pool(1);
     let is_over = Arc::new(AtomicBool::new(false));
     let (own, flag) = (Arc::clone(&is_over), Arc::clone(&is_over));
     let long = pool.run(Class::Bulk, move |_| pause_until(&own));
@@ -368,26 +332,20 @@ async fn long_work_gives_way_to_work_that_comes_later() {
     let (long, ()) = tokio::join!(long, async {
         // The only worker is free for it, although the long work has begun and does not end.
         assert_eq!(short.await.unwrap().value, 0);
-        let WorkResult { value, .. } = pool
-            .run(Class::Interactive, |Worker(worker)| worker)
-            .await
-            .unwrap();
-        assert_eq!(value, 0);
+        assert_eq!(
+            run(&pool, Class::Interactive, |Worker(worker)| worker).await,
+            0
+        );
         flag.store(true, Ordering::Release);
     });
     assert!(long.unwrap().value > 0);
-    assert_eq!(
-        (
-            pool.panics(),
-            pool.run(Class::Bulk, |_| 7).await.unwrap().value
-        ),
-        (0, 7)
-    );
+    assert_eq!(pool.panics(), 0);
+    assert_eq!(run(&pool, Class::Bulk, |_| 7).await, 7);
 }
 
 #[tokio::test]
 async fn many_long_computations_take_turns_on_one_worker() {
-    let pool = ComputePool::new(NonZeroUsize::MIN).unwrap();
+    let pool = pool(1);
     let begun = Arc::new(AtomicUsize::new(0));
     let long = (0..20).map(|_| {
         let begun = Arc::clone(&begun);
@@ -402,55 +360,54 @@ async fn many_long_computations_take_turns_on_one_worker() {
     assert_eq!(futures::future::try_join_all(long).await.unwrap().len(), 20);
 }
 
-#[tokio::test]
-async fn long_work_ends_soon_after_nobody_waits_for_it() {
-    let pool = ComputePool::new(NonZeroUsize::MIN).unwrap();
+/// Work that does not end by itself, what is notified when it begins, and whether it has ended.
+fn endless() -> (
+    impl FnOnce(Worker) -> usize + Send + 'static,
+    oneshot::Receiver<()>,
+    Arc<AtomicBool>,
+) {
     let ended = Arc::new(AtomicBool::new(false));
-    let (notes, (begins, begun)) = (NotesEnd(Arc::clone(&ended)), oneshot::channel());
-    let never = AtomicBool::new(false);
-    let long = pool.run(Class::Bulk, move |_| {
+    let notes = NotesEnd(Arc::clone(&ended));
+    let (begins, begun) = oneshot::channel();
+    let work = move |_: Worker| {
         let _notes = notes;
         let _ = begins.send(());
-        pause_until(&never)
-    });
-    tokio::select! {
-        _ = long => panic!("it does not end by itself"),
-        _ = begun => {}
-    }
-    // The only worker takes other work once the long work is over.
+        pause_until(&AtomicBool::new(false))
+    };
+    (work, begun, ended)
+}
+
+/// Waits until endless work of a pool has ended, whose only worker takes other work then.
+async fn until_stopped(pool: &ComputePool, ended: &AtomicBool) {
     while !ended.load(Ordering::Acquire) {
-        pool.run(Class::Bulk, |_| ()).await.unwrap();
+        run(pool, Class::Bulk, |_| ()).await;
     }
     assert_eq!(pool.panics(), 0, "to be stopped is no panic");
 }
 
 #[tokio::test]
+async fn long_work_ends_soon_after_nobody_waits_for_it() {
+    let pool = pool(1);
+    let (work, begun, ended) = endless();
+    tokio::select! {
+        _ = pool.run(Class::Bulk, work) => panic!("it does not end by itself"),
+        _ = begun => {}
+    }
+    until_stopped(&pool, &ended).await;
+}
+
+#[tokio::test]
 async fn the_long_work_of_a_small_call_gives_way_and_ends_with_the_call() {
-    let pool = Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap());
-    let ended = Arc::new(AtomicBool::new(false));
-    let (notes, own, (begins, begun)) = (
-        NotesEnd(Arc::clone(&ended)),
-        Arc::clone(&pool),
-        oneshot::channel(),
-    );
-    let call = pool.drive(async move {
-        let never = AtomicBool::new(false);
-        let work = move |_| {
-            let _notes = notes;
-            let _ = begins.send(());
-            pause_until(&never)
-        };
-        own.run(Class::Interactive, work).await.is_ok()
-    });
+    let pool = pool(1);
+    let (work, begun, ended) = endless();
+    let own = Arc::clone(&pool);
+    let call = pool.drive(async move { own.run(Class::Interactive, work).await.is_ok() });
     tokio::select! {
         _ = call => panic!("it does not end by itself"),
         () = async {
             begun.await.unwrap();
-            pool.run(Class::Interactive, |_| ()).await.unwrap();
+            run(&pool, Class::Interactive, |_| ()).await;
         } => {}
     }
-    while !ended.load(Ordering::Acquire) {
-        pool.run(Class::Bulk, |_| ()).await.unwrap();
-    }
-    assert_eq!(pool.panics(), 0);
+    until_stopped(&pool, &ended).await;
 }

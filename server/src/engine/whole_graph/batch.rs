@@ -193,48 +193,18 @@ mod tests {
 
     use super::*;
 
-    fn graph(pad: Pad, configurable: Vec<u32>) -> Graph {
-        let features = vec![pad.value(); 3 * FEATURES];
-        let edges = vec![[2, 1], [1, 0]];
-        let arrays =
-            GraphArrays::from_features(vec![7, 8, 9], features, edges, pad, &Limits::default());
-        Graph::new(Task::Layout, arrays.unwrap(), configurable).unwrap()
-    }
-
-    fn input(graph: &Graph, nodes: ModelNodes, pad: Pad) -> Option<WholeGraphInput> {
-        graph_input(graph, &taken_nodes(graph, nodes), pad)
-    }
-
     #[test]
     fn a_model_gets_the_whole_graph() {
-        let input = input(&graph(Pad::Zero, vec![2, 0]), ModelNodes::All, Pad::Zero).unwrap();
+        let features = vec![0.0; 3 * FEATURES];
+        let edges = vec![[2, 1], [1, 0]];
+        let limits = Limits::default();
+        let arrays = GraphArrays::from_features(vec![7, 8, 9], features, edges, Pad::Zero, &limits);
+        let graph = Graph::new(Task::Layout, arrays.unwrap(), vec![2, 0]).unwrap();
+        let taken = taken_nodes(&graph, ModelNodes::All);
+        let input = graph_input(&graph, &taken, Pad::Zero).unwrap();
         assert_eq!(input.opcode, [7, 8, 9]);
         assert_eq!(input.edges, [1, 2, 0, 1], "consumers, then producers");
         assert_eq!(input.configurable, [2, 0], "in slot order");
         assert_eq!(input.features.len(), 3 * FEATURES);
-    }
-
-    #[test]
-    fn features_are_padded_as_the_model_needs_them_or_not_at_all() {
-        for nodes in [ModelNodes::All, ModelNodes::Pruned] {
-            let padded = |known| input(&graph(known, vec![2, 0]), nodes, Pad::MinusOne);
-            assert!(padded(Pad::Zero).is_none());
-            assert_eq!(padded(Pad::MinusOne).unwrap().features[134..140], [-1.0; 6]);
-        }
-    }
-
-    #[test]
-    fn a_model_of_pruned_nodes_gets_configurable_ones_and_their_neighbours() {
-        let input = input(&graph(Pad::Zero, vec![2]), ModelNodes::Pruned, Pad::Zero).unwrap();
-        assert_eq!(
-            input.opcode,
-            [8, 9],
-            "ascending, without the node two steps away"
-        );
-        assert_eq!(input.edges, [1, 0]);
-        assert_eq!(input.configurable, [1]);
-        assert_eq!(input.features.len(), 2 * FEATURES);
-        let graph = graph(Pad::Zero, vec![]);
-        assert!(taken_nodes(&graph, ModelNodes::Pruned).nodes.is_empty());
     }
 }

@@ -193,34 +193,26 @@ mod tests {
         }
     }
 
-    fn sizes(settings: &WholeGraphSettings, count: usize) -> Vec<usize> {
-        Passes::new(settings, count, 1)
-            .chunks
-            .iter()
-            .map(Range::len)
-            .collect()
-    }
-
     #[test]
-    fn full_chunks_leave_a_shorter_one() {
-        let full = settings(128, Chunking::Full);
-        assert_eq!(sizes(&full, 300), [128, 128, 44]);
-        assert_eq!(sizes(&full, 128), [128]);
-        assert_eq!(sizes(&full, 0), [0; 0]);
-    }
-
-    #[test]
-    fn even_chunks_differ_by_one_at_most() {
-        let even = settings(128, Chunking::Even);
-        for (count, expected) in [
-            (300, vec![100, 100, 100]),
-            (257, vec![86, 86, 85]),
-            (129, vec![65, 64]),
-            (128, vec![128]),
-            (1, vec![1]),
-            (0, vec![]),
+    fn full_chunks_leave_a_shorter_one_and_even_ones_differ_by_one_at_most() {
+        for (chunking, count, expected) in [
+            (Chunking::Full, 300, &[128, 128, 44][..]),
+            (Chunking::Full, 128, &[128]),
+            (Chunking::Full, 0, &[]),
+            (Chunking::Even, 300, &[100, 100, 100]),
+            (Chunking::Even, 257, &[86, 86, 85]),
+            (Chunking::Even, 129, &[65, 64]),
+            (Chunking::Even, 128, &[128]),
+            (Chunking::Even, 1, &[1]),
+            (Chunking::Even, 0, &[]),
         ] {
-            assert_eq!(sizes(&even, count), expected, "{count}");
+            let passes = Passes::new(&settings(128, chunking), count, 1);
+            let sizes = passes.chunks.iter().map(Range::len);
+            assert!(
+                sizes.eq(expected.iter().copied()),
+                "{count} {:?}",
+                passes.chunks
+            );
         }
     }
 
@@ -232,68 +224,5 @@ mod tests {
         };
         assert_eq!(Passes::new(&settings, 19, 4).chunks, [0..8, 8..16, 16..19]);
         assert_eq!(Passes::new(&settings, 3, 4).chunks.len(), 1);
-    }
-
-    #[test]
-    fn chunks_cover_every_pass_and_no_chunk_two() {
-        let permutations = Some(Permutations {
-            count: 3,
-            seed: 101,
-        });
-        let permuted = WholeGraphSettings {
-            permutations,
-            ..settings(5, Chunking::Even)
-        };
-        let passes = Passes::new(&permuted, 12, 1);
-        let lengths: Vec<usize> = passes.chunks.iter().map(Range::len).collect();
-        assert_eq!(lengths, [4; 9]);
-        assert!(passes.chunks.iter().cloned().flatten().eq(0..36));
-        assert_eq!(
-            (passes.order.len(), Passes::scores(&permuted, 12)),
-            (36, 36)
-        );
-        for pass in passes.order.chunks(12) {
-            let mut configs = pass.to_vec();
-            configs.sort_unstable();
-            assert!(configs.into_iter().eq(0..12), "{pass:?}");
-        }
-        assert_ne!(passes.order[..12], passes.order[12..24]);
-    }
-
-    #[test]
-    fn one_chunk_is_scored_once_in_the_order_sent() {
-        let permutations = Some(Permutations {
-            count: 3,
-            seed: 101,
-        });
-        let permuted = WholeGraphSettings {
-            permutations,
-            ..settings(5, Chunking::Full)
-        };
-        let passes = Passes::new(&permuted, 5, 1);
-        assert_eq!(
-            (passes.order, passes.chunks.len()),
-            (vec![0, 1, 2, 3, 4], 1)
-        );
-        assert_eq!(
-            (Passes::scores(&permuted, 5), Passes::scores(&permuted, 6)),
-            (5, 18)
-        );
-    }
-
-    #[test]
-    fn a_score_is_the_mean_of_its_passes() {
-        let passes = Passes {
-            configs: 2,
-            order: vec![0, 1, 1, 0],
-            chunks: vec![],
-        };
-        assert_eq!(passes.mean(&[1.0, 2.0, 4.0, 0.0]), [0.5, 3.0]);
-        let once = Passes {
-            configs: 2,
-            order: vec![1, 0],
-            chunks: vec![],
-        };
-        assert_eq!(once.mean(&[1.0, 2.0]), [2.0, 1.0]);
     }
 }

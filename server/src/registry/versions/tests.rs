@@ -1,5 +1,4 @@
 use super::*;
-use crate::registry::policy::CanarySplit;
 use hlorank_graph::Digest;
 
 type Names = Versions<&'static str>;
@@ -53,11 +52,9 @@ fn states(names: &Names) -> Vec<(u64, &'static str)> {
         .collect()
 }
 
-fn pin(version: u64) -> Policy {
-    Policy {
-        pinned: Some(version),
-        canary: None,
-    }
+/// The version that answers by default.
+fn stable(names: &Names) -> u64 {
+    names.served().unwrap().stable.0
 }
 
 #[test]
@@ -85,7 +82,7 @@ fn a_version_that_stays_discovered_says_why() {
         waits_for(&names),
         "version 3 serves, and --retain-versions keeps 1 beside it; `hlorank models pin m@1` serves this one"
     );
-    names.set_policy(pin(3));
+    names.set_policy(Policy::of_pin(3));
     names.found(&on_disk(&[2, 3, 4]));
     assert!(waits_for(&names).starts_with("version 3 is pinned; `hlorank models unpin m`"));
     names.set_policy(Policy::default());
@@ -109,15 +106,8 @@ fn a_new_version_takes_over_once_it_is_loaded() {
     assert_eq!(names.served().unwrap().stable, (2, "model"));
     names.loaded(3, "new");
     assert_eq!(names.served().unwrap().stable, (3, "new"));
-    assert_eq!(
-        names
-            .served()
-            .unwrap()
-            .loaded
-            .into_keys()
-            .collect::<Vec<_>>(),
-        [2, 3]
-    );
+    let loaded = names.served().unwrap().loaded;
+    assert!(loaded.into_keys().eq([2, 3]));
     assert!(names.draining().next().is_some());
     assert_eq!(names.take_unused(|_| false), [""; 0]);
     assert_eq!(
@@ -135,14 +125,10 @@ fn a_new_version_takes_over_once_it_is_loaded() {
 #[test]
 fn a_version_that_is_taken_out_of_service_is_replaced_by_the_one_before() {
     let mut names = names(&[1, 2, 3], &[]);
-    names.set_policy(pin(3));
+    names.set_policy(Policy::of_pin(3));
     assert_eq!(names.abandoned(3, rejection()), Some("model"));
     assert_eq!(states(&names)[1..], [(2, "serving"), (3, "rejected")]);
-    assert_eq!(
-        names.served().unwrap().stable.0,
-        2,
-        "although the other is pinned"
-    );
+    assert_eq!(stable(&names), 2, "although the other is pinned");
     assert_eq!(
         names.abandoned(3, rejection()),
         None,
@@ -154,7 +140,7 @@ fn a_version_that_is_taken_out_of_service_is_replaced_by_the_one_before() {
     assert!(names.served().is_none() && names.next_to_load().is_none());
     names.retry_rejected();
     assert_eq!(load(&mut names, &[])[0], 3);
-    assert_eq!(names.served().unwrap().stable.0, 3);
+    assert_eq!(stable(&names), 3);
 }
 
 #[test]
@@ -180,14 +166,14 @@ fn a_bad_version_changes_nothing_until_its_files_change() {
     let mut names = names(&[1, 2], &[]);
     names.found(&on_disk(&[1, 2, 3]));
     assert_eq!(load(&mut names, &[3]), [3]);
-    assert_eq!(names.served().unwrap().stable.0, 2);
+    assert_eq!(stable(&names), 2);
     names.found(&on_disk(&[1, 2, 3]));
     assert_eq!(names.next_to_load(), None);
     let mut mended = on_disk(&[1, 2, 3]);
     mended.insert(3, Some(Digest([1; 32])));
     names.found(&mended);
     assert_eq!(load(&mut names, &[]), [3]);
-    assert_eq!(names.served().unwrap().stable.0, 3);
+    assert_eq!(stable(&names), 3);
 }
 
 #[test]
@@ -197,26 +183,16 @@ fn a_version_with_a_transient_rejection_is_retried_at_each_scan() {
     names.found(&on_disk(&[1, 2, 3]));
     for _ in 0..2 {
         assert_eq!(names.next_to_load(), Some(3));
-        names.rejected(
-            3,
-            Rejection {
-                transient: true,
-                ..rejection()
-            },
-        );
+        let transient = Rejection {
+            transient: true,
+            ..rejection()
+        };
+        names.rejected(3, transient);
         assert_eq!(names.next_to_load(), None, "once per scan");
         names.found(&on_disk(&[1, 2, 3]));
     }
     assert_eq!(load(&mut names, &[]), [3]);
     assert_eq!(states(&names)[1..], [(2, "rejected"), (3, "serving")]);
-}
-
-#[test]
-fn a_rejected_version_is_tried_again_on_demand() {
-    let mut names = names(&[1, 2], &[2]);
-    names.retry_rejected();
-    assert_eq!(load(&mut names, &[]), [2]);
-    assert_eq!(names.served().unwrap().stable.0, 2);
 }
 
 #[test]
@@ -248,18 +224,14 @@ fn a_lower_version_that_is_published_after_the_serving_folder_is_gone_takes_over
             .any(|report| report.version == 5 && report.folder_gone)
     );
     names.found(&on_disk(&[1, 3]));
-    assert_eq!(
-        names.served().unwrap().stable.0,
-        5,
-        "until the other is loaded"
-    );
+    assert_eq!(stable(&names), 5, "until the other is loaded");
     assert_eq!(load(&mut names, &[]), [3]);
-    assert_eq!(names.served().unwrap().stable.0, 3);
+    assert_eq!(stable(&names), 3);
     names.take_unused(|_| true);
     names.found(&on_disk(&[1, 2, 3]));
     assert!(load(&mut names, &[]).is_empty());
     assert_eq!(
-        names.served().unwrap().stable.0,
+        stable(&names),
         3,
         "whose folder is there, so the newest serves again"
     );
@@ -276,12 +248,8 @@ fn a_retained_version_whose_folder_is_gone_leaves() {
 #[test]
 fn a_pinned_version_serves_whatever_is_newer() {
     let mut names = names(&[1, 2, 3], &[]);
-    names.set_policy(pin(2));
-    assert_eq!(
-        names.served().unwrap().stable.0,
-        2,
-        "at once, since it was retained"
-    );
+    names.set_policy(Policy::of_pin(2));
+    assert_eq!(stable(&names), 2, "at once, since it was retained");
     names.found(&on_disk(&[1, 2, 3, 4]));
     assert_eq!(load(&mut names, &[]), [0; 0]);
     assert_eq!(
@@ -294,40 +262,42 @@ fn a_pinned_version_serves_whatever_is_newer() {
         ]
     );
     names.set_policy(Policy::default());
-    assert_eq!(names.served().unwrap().stable.0, 2, "not 3 in between");
+    assert_eq!(stable(&names), 2, "not 3 in between");
     load(&mut names, &[]);
-    assert_eq!(names.served().unwrap().stable.0, 4);
+    assert_eq!(stable(&names), 4);
 }
 
 #[test]
 fn a_pinned_version_is_the_first_to_be_loaded() {
     let mut names = Names::new("m".to_owned(), 1);
-    names.set_policy(pin(2));
+    names.set_policy(Policy::of_pin(2));
     names.found(&on_disk(&[1, 2, 3]));
     assert_eq!(load(&mut names, &[]), [2, 1]);
-    assert_eq!(names.served().unwrap().stable.0, 2);
+    assert_eq!(stable(&names), 2);
 }
 
 #[test]
-fn a_pin_that_cannot_serve_leaves_what_serves() {
+fn a_pin_that_cannot_serve_leaves_what_serves_and_is_reported() {
     let mut names = names(&[1, 2, 3], &[]);
-    names.set_policy(pin(1));
+    assert_eq!(names.unmet(), None);
+    names.set_policy(Policy::of_pin(1));
     assert_eq!(load(&mut names, &[1]), [1]);
-    assert_eq!(names.served().unwrap().stable.0, 3);
-    names.set_policy(pin(9));
-    assert_eq!(names.served().unwrap().stable.0, 3);
+    assert_eq!(stable(&names), 3);
+    names.set_policy(Policy::of_pin(9));
+    assert_eq!(stable(&names), 3);
+    assert!(names.unmet().unwrap().contains("version 9 of m"));
     let mut at_start = Names::new("m".to_owned(), 1);
-    at_start.set_policy(pin(9));
+    at_start.set_policy(Policy::of_pin(9));
     at_start.found(&on_disk(&[1, 2]));
     load(&mut at_start, &[]);
-    assert_eq!(at_start.served().unwrap().stable.0, 2);
+    assert_eq!(stable(&at_start), 2);
 }
 
 #[test]
 fn a_rollback_goes_back_and_not_forth() {
     let mut names = names(&[1, 2, 3], &[]);
     assert_eq!(names.rollback_target(), Some(2));
-    names.set_policy(pin(2));
+    names.set_policy(Policy::of_pin(2));
     assert_eq!(
         names.rollback_target(),
         Some(1),
@@ -337,9 +307,9 @@ fn a_rollback_goes_back_and_not_forth() {
     assert_eq!(names.rollback_target(), None);
 
     let mut names = self::names(&[1, 5, 6], &[]);
-    names.set_policy(pin(1));
+    names.set_policy(Policy::of_pin(1));
     load(&mut names, &[]);
-    names.set_policy(pin(6));
+    names.set_policy(Policy::of_pin(6));
     load(&mut names, &[]);
     assert_eq!(
         names.rollback_target(),
@@ -351,14 +321,7 @@ fn a_rollback_goes_back_and_not_forth() {
 #[test]
 fn a_canary_serves_beside_the_stable_version() {
     let mut names = names(&[1, 2], &[]);
-    let canary = Some(CanarySplit {
-        version: 3,
-        percent: 10,
-    });
-    names.set_policy(Policy {
-        pinned: Some(2),
-        canary,
-    });
+    names.set_policy(Policy::of_pin(2).with_canary(3));
     names.found(&on_disk(&[1, 2, 3]));
     assert_eq!(load(&mut names, &[]), [3]);
     let served = names.served().unwrap();
@@ -371,15 +334,8 @@ fn a_canary_serves_beside_the_stable_version() {
         [(1, "retained"), (2, "serving"), (3, "serving")]
     );
 
-    names.set_policy(Policy {
-        pinned: None,
-        canary,
-    });
-    assert_eq!(
-        names.served().unwrap().stable.0,
-        2,
-        "the newest is the canary's"
-    );
+    names.set_policy(Policy::default().with_canary(3));
+    assert_eq!(stable(&names), 2, "the newest is the canary's");
 }
 
 #[test]
@@ -402,14 +358,7 @@ fn the_version_that_a_change_needs_is_loaded_first_and_stays_until_the_change_en
 
 #[test]
 fn a_canary_or_pin_that_is_taken_out_of_service_stays_out_although_the_policy_names_it() {
-    let with_canary = Policy {
-        canary: Some(CanarySplit {
-            version: 3,
-            percent: 10,
-        }),
-        ..pin(2)
-    };
-    for policy in [with_canary, pin(3)] {
+    for policy in [Policy::of_pin(2).with_canary(3), Policy::of_pin(3)] {
         let mut names = names(&[1, 2], &[]);
         names.found(&on_disk(&[1, 2, 3]));
         // As an admin call does it: the version is loaded already when the second call needs it.
@@ -459,7 +408,7 @@ fn a_change_retries_only_its_own_version() {
 #[test]
 fn an_unwanted_version_stays_rejected_on_a_retry() {
     let mut names = names(&[1, 2], &[2]);
-    names.set_policy(pin(1));
+    names.set_policy(Policy::of_pin(1));
     names.retry_rejected();
     assert_eq!(load(&mut names, &[]), [0; 0]);
     assert_eq!(states(&names)[1], (2, "rejected"));
@@ -468,36 +417,21 @@ fn an_unwanted_version_stays_rejected_on_a_retry() {
 #[test]
 fn a_changed_state_has_the_time_of_the_change() {
     let mut names = names(&[1, 2], &[]);
-    let since = |names: &Names| {
-        names
-            .reports(|_| false)
-            .map(|report| report.since)
-            .collect::<Vec<_>>()
-    };
-    let before = since(&names);
-    names.set_policy(pin(1));
-    assert!(
-        since(&names)
-            .iter()
-            .zip(before)
-            .all(|(after, before)| *after > before),
-        "both changed places"
-    );
+    let since = |names: &Names, version: u64| names.known[&version].since;
+    let before = [1, 2].map(|version| since(&names, version));
+    names.set_policy(Policy::of_pin(1));
+    for (version, before) in (1..).zip(before) {
+        assert!(since(&names, version) > before, "both changed places");
+    }
 }
 
 #[test]
 fn the_begin_and_end_of_a_canary_are_reported() {
     let mut names = names(&[1, 2], &[]);
     let reported = |names: &Names| names.known[&1].reported.name();
-    names.set_policy(Policy {
-        pinned: Some(2),
-        canary: Some(CanarySplit {
-            version: 1,
-            percent: 10,
-        }),
-    });
+    names.set_policy(Policy::of_pin(2).with_canary(1));
     assert_eq!(reported(&names), "serving");
-    names.set_policy(pin(2));
+    names.set_policy(Policy::of_pin(2));
     assert_eq!(reported(&names), "retained");
 }
 
@@ -507,14 +441,6 @@ fn what_is_retained_stays_while_others_are_tried_again() {
     assert_eq!(states(&names)[..2], [(1, "retained"), (2, "serving")]);
     names.retry_rejected();
     assert!(names.is_loaded(1) && names.draining().next().is_none());
-}
-
-#[test]
-fn a_policy_that_names_a_missing_version_is_reported() {
-    let mut names = names(&[1, 2], &[]);
-    assert_eq!(names.unmet(), None);
-    names.set_policy(pin(9));
-    assert!(names.unmet().unwrap().contains("version 9 of m"));
 }
 
 #[test]

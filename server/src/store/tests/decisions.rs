@@ -2,9 +2,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use tempfile::TempDir;
-
-use crate::metrics::Metrics;
+use super::new_store;
 use crate::store::{
     DecisionFilter, DecisionLookup, DecisionProposal, DecisionSubject, MeasurementFilter,
     MeasurementStore, Reporter, StoreError, StoredDecision, decision::chosen,
@@ -151,7 +149,7 @@ fn subject(key: u8, target: &str) -> DecisionSubject {
     }
 }
 
-pub(super) fn proposal(key: u8, supersede: u64, value: &str) -> DecisionProposal {
+fn proposal(key: u8, supersede: u64, value: &str) -> DecisionProposal {
     DecisionProposal {
         subject: subject(key, TARGET),
         for_itself: false,
@@ -173,7 +171,7 @@ fn lookup(key: u8, snapshot: u64, strict: bool) -> DecisionLookup {
     }
 }
 
-pub(super) async fn all(store: &MeasurementStore, client: &str) -> Vec<StoredDecision> {
+async fn all(store: &MeasurementStore, client: &str) -> Vec<StoredDecision> {
     let all = DecisionFilter {
         subject: DecisionSubject {
             namespace: String::new(),
@@ -189,23 +187,23 @@ pub(super) async fn all(store: &MeasurementStore, client: &str) -> Vec<StoredDec
 
 const TARGET: &str = "device=a;triton=3.9.0";
 
-/// A store in a folder of its own.
-fn new_store() -> (TempDir, MeasurementStore) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("measurements");
-    let store = MeasurementStore::open(&path, 1 << 20, Metrics::default().store);
-    (folder, store.unwrap())
+/// The size of each store.
+const LIMIT: u64 = 1 << 20;
+
+/// Proposes what has to become the decision.
+async fn decide(store: &MeasurementStore, proposal: DecisionProposal) -> StoredDecision {
+    store.propose(proposal).await.unwrap().unwrap()
 }
 
 #[tokio::test]
 async fn another_target_has_candidates_and_never_the_answer() {
-    let (_folder, store) = new_store();
+    let (_folder, store) = new_store(LIMIT);
     for target in ["device=a;triton=3.8.0", "device=b;triton=3.9.0", "a board"] {
         let mut other = proposal(0, 0, "{}");
         other.subject = subject(0, target);
-        store.propose(other).await.unwrap();
+        decide(&store, other).await;
     }
-    store.propose(proposal(1, 0, "{}")).await.unwrap();
+    decide(&store, proposal(1, 0, "{}")).await;
     let view = store.decision(&lookup(0, 0, false)).await.unwrap();
     assert_eq!(view.decision, None);
     let targets: Vec<&str> = view.near.iter().map(|near| &*near.subject.target).collect();
@@ -214,79 +212,52 @@ async fn another_target_has_candidates_and_never_the_answer() {
 
 #[tokio::test]
 async fn what_a_client_decides_for_itself_answers_it_alone_and_for_ever() {
-    let (_folder, store) = new_store();
-    let own = DecisionProposal {
+    let (_folder, store) = new_store(LIMIT);
+    let own = |key| DecisionProposal {
         for_itself: true,
         reporter: reporter("reader"),
-        ..proposal(0, 0, "\"own\"")
+        ..proposal(key, 0, "\"own\"")
     };
-    let made = store.propose(own.clone()).await.unwrap().unwrap();
-    store
-        .propose(proposal(0, 0, "\"for all\""))
-        .await
-        .unwrap()
-        .unwrap();
+    let made = decide(&store, own(0)).await;
+    decide(&store, proposal(0, 0, "\"for all\"")).await;
     let of = async |client: &str| {
         let asked = DecisionLookup {
             client: Some(reporter(client)),
             ..lookup(0, 0, false)
         };
-        store
-            .decision(&asked)
-            .await
-            .unwrap()
-            .decision
-            .unwrap()
-            .value
+        let view = store.decision(&asked).await.unwrap();
+        view.decision.unwrap().value
     };
     assert_eq!(of("reader").await, b"\"own\"");
     assert_eq!(of("other").await, b"\"for all\"");
-    assert_eq!(store.propose(own).await, Ok(None));
+    assert_eq!(store.propose(own(0)).await, Ok(None));
     assert_eq!(all(&store, "other").await.len(), 1);
     assert!(all(&store, "reader").await.contains(&made));
     // Where everybody has an answer, it is this client's, too.
-    store
-        .propose(proposal(1, 0, "\"for all\""))
-        .await
-        .unwrap()
-        .unwrap();
-    let late = DecisionProposal {
-        for_itself: true,
-        reporter: reporter("reader"),
-        ..proposal(1, 0, "\"own\"")
-    };
-    assert_eq!(store.propose(late).await, Ok(None));
+    decide(&store, proposal(1, 0, "\"for all\"")).await;
+    assert_eq!(store.propose(own(1)).await, Ok(None));
 }
 
 #[tokio::test]
 async fn a_decision_supersedes_the_latest_generation_alone_and_deletion_leaves_it() {
-    let (_folder, store) = new_store();
+    let (_folder, store) = new_store(LIMIT);
     let wrong = |found, latest| Err(StoreError::OtherGeneration { found, latest });
     assert_eq!(store.propose(proposal(0, 1, "{}")).await, wrong(1, 0));
-    for generation in 0..3 {
-        let made = store.propose(proposal(0, generation, &generation.to_string()));
-        assert_eq!(made.await.unwrap().unwrap().snapshot, generation + 1);
+    for generation in 0..4 {
+        let made = decide(&store, proposal(0, generation, &generation.to_string())).await;
+        assert_eq!(
+            (made.generation, made.snapshot),
+            (generation + 1, generation + 1)
+        );
     }
-    assert_eq!(store.propose(proposal(0, 1, "{}")).await, wrong(1, 3));
-    assert_eq!(
-        store
-            .propose(proposal(0, 3, "3"))
-            .await
-            .unwrap()
-            .unwrap()
-            .generation,
-        4
-    );
+    assert_eq!(store.propose(proposal(0, 1, "{}")).await, wrong(1, 4));
     store.delete(&MeasurementFilter::default()).await.unwrap();
     assert_eq!(all(&store, "ci").await.len(), 4);
-    let ahead = store.decision(&lookup(0, 5, false)).await;
-    assert_eq!(
-        ahead,
-        Err(StoreError::UnknownSnapshot {
-            found: 5,
-            latest: 4
-        })
-    );
+    let unknown = StoreError::UnknownSnapshot {
+        found: 5,
+        latest: 4,
+    };
+    assert_eq!(store.decision(&lookup(0, 5, false)).await, Err(unknown));
     let latest = DecisionFilter {
         subject: subject(0, TARGET),
         client: reporter("ci"),
@@ -301,7 +272,7 @@ async fn a_decision_supersedes_the_latest_generation_alone_and_deletion_leaves_i
 
 #[tokio::test]
 async fn decisions_count_in_the_size_of_the_store() {
-    let (_folder, store) = new_store();
+    let (_folder, store) = new_store(LIMIT);
     let value = format!("\"{}\"", "a".repeat(60_000));
     let mut full = None;
     for key in 0..30 {

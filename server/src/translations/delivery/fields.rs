@@ -162,18 +162,6 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_message_has_a_maximum_number_of_fields() {
-        let fields = |fields: usize| [0x0a, 0].repeat(fields);
-        assert_eq!(count(&[&fields(MAX_FIELDS)]).unwrap().fields, MAX_FIELDS);
-        let refused = count(&[&fields(MAX_FIELDS + 1)]).unwrap_err();
-        assert!(refused.to_string().contains("60000 fields"), "{refused}");
-        assert!(
-            count(&[&vec![0x0b; MAX_FIELDS + 1]]).is_err(),
-            "groups are fields"
-        );
-    }
-
     proptest! {
         #[test]
         fn any_bytes_are_counted(chunks in vec(vec(any::<u8>(), 0..20), 0..20)) {

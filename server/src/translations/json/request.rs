@@ -242,31 +242,10 @@ fn camel_case(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hlorank_proto::v1::{
-        ListModelsRequest, RankConfigsRequest, config_batch::Configs, graph::Source,
-    };
+    use hlorank_proto::v1::{RankConfigsRequest, config_batch::Configs, graph::Source};
     use proptest::prelude::*;
 
     use super::*;
-
-    #[test]
-    fn unary_methods_are_found_by_their_path() {
-        let method = JsonMethod::at_path("/hlorank.v1.CostModelService/RankConfigs").unwrap();
-        assert_eq!(
-            method.method.input().full_name(),
-            "hlorank.v1.RankConfigsRequest"
-        );
-        for path in [
-            "/hlorank.v1.CostModelService/RankConfigsStream",
-            "/a.Service/Method",
-            "/",
-            "",
-            "RankConfigs",
-        ] {
-            assert!(JsonMethod::at_path(path).is_none(), "{path}");
-        }
-        assert!(JsonMethod::all_in_service("hlorank.v1.CostModelService").len() > 5);
-    }
 
     fn read(json: &str) -> Result<Bytes, DeliveryError> {
         let method = JsonMethod::at_path("/hlorank.v1.CostModelService/RankConfigs").unwrap();
@@ -294,32 +273,15 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_field_and_position() {
-        let error = |json| match read(json).unwrap_err() {
-            DeliveryError::Json { field, reason } => (field, reason),
-            other => unreachable!("{other}"),
-        };
-        let (field, reason) =
-            error(r#"{"batch": {"tileConfigs": {"configs": [{}, {"outputBounds": ["x"]}]}}}"#);
-        assert_eq!(field, "batch.tileConfigs.configs[1].outputBounds[0]");
-        assert!(reason.contains("line 1 column"), "{reason}");
-        assert!(
-            error(r#"{"grahp": {}}"#)
-                .1
-                .contains("unrecognized field name 'grahp'")
-        );
-        assert!(error("{} {}").1.contains("trailing characters"));
-        assert!(error("").1.contains("EOF"));
-        assert!(error(&"[".repeat(500)).1.len() < 300, "nesting is limited");
-    }
-
-    #[test]
-    fn a_long_message_is_refused_before_it_is_kept() {
-        let long = format!("{{\"topK\": {}3}}", " ".repeat(1000));
-        assert!(matches!(
-            read(&long),
-            Err(DeliveryError::TooLarge { limit: 1000, .. })
-        ));
+    fn an_error_says_what_is_wrong() {
+        for (json, words) in [
+            (r#"{"grahp": {}}"#, "unrecognized field name 'grahp'"),
+            ("{} {}", "trailing characters"),
+            ("", "EOF"),
+        ] {
+            let error = read(json).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
     }
 
     #[test]
@@ -337,17 +299,6 @@ mod tests {
         fn any_text_is_read_or_refused(json in ".*") {
             let _ = read(&json);
         }
-    }
-
-    #[test]
-    fn an_empty_message_is_an_object() {
-        let method = JsonMethod::at_path("/hlorank.v1.ModelService/ListModels").unwrap();
-        let mut message = JsonMessage::new(method, 10);
-        message.push(b"{}").unwrap();
-        assert_eq!(
-            ListModelsRequest::decode(message.read().unwrap()).unwrap(),
-            ListModelsRequest {}
-        );
     }
 
     #[test]

@@ -16,8 +16,6 @@ pub(super) enum Sources {
     None,
     /// Random measurements of each.
     OtherTargets,
-    /// The same, but their times are those of others of them.
-    Shuffled,
 }
 
 pub(super) struct Site {
@@ -31,7 +29,7 @@ impl Site {
     pub(super) async fn start(spaces: &[Space], sources: Sources, seed: u64) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let models = folder.path().join("models");
-        std::fs::create_dir(&models).expect("a folder");
+        fs::create_dir(&models).expect("a folder");
         let server = TestServer::start_with(&[
             &format!("--models={}", models.display()),
             // The default of the tests is a model that an empty folder lacks.
@@ -40,11 +38,12 @@ impl Site {
         ])
         .await;
         let mut client = server.cost_model().await;
-        if sources != Sources::None {
-            // Each target has measurements of its own, and is shuffled in its own way.
+        if sources == Sources::OtherTargets {
+            // Each target has measurements of its own.
             for (space, target) in spaces.iter().zip(0..) {
-                let random = Rng::with_seed(seed << 32 | target);
-                report(&mut client, space, sources, random).await;
+                let mut random = Rng::with_seed(seed << 32 | target);
+                let chosen = random.choose_multiple(0..space.len(), STORED);
+                report(&mut client, space, &chosen).await;
             }
         }
         Self {
@@ -55,24 +54,14 @@ impl Site {
     }
 }
 
-async fn report(
-    client: &mut CostModelServiceClient<Channel>,
-    space: &Space,
-    sources: Sources,
-    mut random: Rng,
-) {
-    let chosen = random.choose_multiple(0..space.len(), STORED);
-    let mut timed = chosen.clone();
-    if sources == Sources::Shuffled {
-        random.shuffle(&mut timed);
-    }
+async fn report(client: &mut CostModelServiceClient<Channel>, space: &Space, chosen: &[usize]) {
     let Adapt {
         seconds, failures, ..
-    } = outcomes(space, &timed);
+    } = space.outcomes(chosen);
     let request = ReportMeasurementsRequest {
         graph: Some(space.graph()),
         target: space.target.clone(),
-        batch: Some(config_batch(space.configs(&chosen))),
+        batch: Some(config_batch(space.configs(chosen))),
         seconds,
         failures,
         ..ReportMeasurementsRequest::default()
@@ -82,29 +71,6 @@ async fn report(
     assert_eq!(accepted as usize, chosen.len());
 }
 
-/// Returns what measuring the configurations gives.
-pub(super) fn outcomes(space: &Space, measured: &[usize]) -> Adapt {
-    let times = measured.iter().map(|&config| space.seconds[config]);
-    let failure = |seconds: f64| {
-        if seconds.is_finite() {
-            MeasurementFailure::Unspecified
-        } else {
-            MeasurementFailure::Crash
-        }
-    };
-    Adapt {
-        target: space.target.clone(),
-        failures: times
-            .clone()
-            .map(|seconds| failure(seconds).into())
-            .collect(),
-        seconds: times
-            .map(|seconds| if seconds.is_finite() { seconds } else { 0.0 })
-            .collect(),
-        ..Adapt::default()
-    }
-}
-
 impl fmt::Display for Sources {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -112,10 +78,6 @@ impl fmt::Display for Sources {
             Self::OtherTargets => {
                 write!(formatter, "with {STORED} measurements of each other target")
             }
-            Self::Shuffled => write!(
-                formatter,
-                "with {STORED} measurements of each other target, whose times are shuffled"
-            ),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The measured lists: `KERNEL.GPU.npz`.
 
-use hlorank_proto::v1::FeatureGraph;
+use hlorank_proto::v1::{Adapt, FeatureGraph};
 use hlorank_tests::prelude::*;
 
 /// All valid configurations of a kernel, measured on one GPU.
@@ -8,9 +8,9 @@ pub(super) struct Space {
     pub(super) kernel: String,
     /// The GPU.
     pub(super) target: String,
-    columns: Vec<String>,
+    pub(super) columns: Vec<String>,
     /// `[n, columns]`
-    values: Vec<f32>,
+    pub(super) values: Vec<f32>,
     /// `[n]`, infinite if the configuration failed.
     pub(super) seconds: Vec<f64>,
 }
@@ -47,22 +47,6 @@ impl Space {
         }
     }
 
-    /// Makes a space whose columns have numbers for names.
-    pub(super) fn synthetic(
-        target: String,
-        columns: usize,
-        values: Vec<f32>,
-        seconds: Vec<f64>,
-    ) -> Self {
-        Self {
-            kernel: "synthetic".to_owned(),
-            target,
-            columns: (0..columns).map(|column| format!("c{column}")).collect(),
-            values,
-            seconds,
-        }
-    }
-
     pub(super) fn len(&self) -> usize {
         self.seconds.len()
     }
@@ -91,5 +75,24 @@ impl Space {
             column_count: count(width),
             ..NodeFeatureConfigs::default()
         })
+    }
+
+    /// Returns what measuring the configurations gives.
+    pub(super) fn outcomes(&self, measured: &[usize]) -> Adapt {
+        let mut outcomes = Adapt {
+            target: self.target.clone(),
+            ..Adapt::default()
+        };
+        for &config in measured {
+            let seconds = self.seconds[config];
+            let (seconds, failure) = if seconds.is_finite() {
+                (seconds, MeasurementFailure::Unspecified)
+            } else {
+                (0.0, MeasurementFailure::Crash)
+            };
+            outcomes.seconds.push(seconds);
+            outcomes.failures.push(failure.into());
+        }
+        outcomes
     }
 }

@@ -3,12 +3,6 @@
 use std::io::Cursor;
 
 use hlorank_graph::{FeatureFile, Graph, GraphArrays};
-use hlorank_server::{
-    compute::ComputePool,
-    engine::{Engine, Terms},
-    model::Model,
-    runtime::Runtime,
-};
 use hlorank_tests::prelude::*;
 use npyz::{WriteOptions, WriterBuilder as _};
 use tempfile::NamedTempFile;
@@ -20,32 +14,15 @@ const MODELS: [&str; 2] = [TILE_MODEL, "tile-whole-graph"];
 /// Returns models whose manifests say that they were trained with −1, with golden cases to match.
 async fn models_padded_with_minus_one(kernel: &MeasuredGraph) -> Artifacts {
     let models = Artifacts::copy();
-    for name in MODELS {
-        for version in models.versions(name) {
-            models.edit_manifest(&version, |manifest| manifest["pad_value"] = (-1).into());
-            let scores = scores(&version, kernel).await;
-            models.edit_file(&version, "golden.npz", |golden| {
-                *golden = golden_case(kernel, &scores);
-            });
-        }
+    for version in MODELS.iter().flat_map(|name| models.versions(name)) {
+        models.edit_manifest(&version, |manifest| manifest["pad_value"] = (-1).into());
+        let model = load_version(&version).unwrap();
+        let graph = SegmentedGraph::new(&kernel.graph);
+        let scores = score_alone(&model, graph, configurations(kernel).clone()).await;
+        let case = golden_case(kernel, &scores.unwrap());
+        models.edit_file(&version, "golden.npz", |golden| *golden = case);
     }
     models
-}
-
-/// Returns the scores of a model version for a kernel, without checking golden cases.
-async fn scores(version: &Path, kernel: &MeasuredGraph) -> Vec<f32> {
-    let runtime = Runtime::load(&onnxruntime()).unwrap();
-    let model = Arc::new(Model::load(version, &runtime, 1).unwrap());
-    let engine = Engine::without_cache(Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap()));
-    let (graph, tiles) = (
-        Arc::new(SegmentedGraph::new(&kernel.graph)),
-        configurations(kernel).clone(),
-    );
-    engine
-        .score(&model, &graph, tiles, Terms::default())
-        .await
-        .unwrap()
-        .scores
 }
 
 /// Returns a `golden.npz` of one case.
@@ -81,55 +58,27 @@ fn without_lengths(graph: &Graph) -> Graph {
     Graph::new(graph.task(), arrays, graph.configurable().to_vec()).unwrap()
 }
 
-fn request<'a>(
-    graph: &'a GraphHandle,
-    configurations: &Configurations,
-    model: &str,
-) -> RankRequest<'a> {
-    RankRequest::new(graph, configurations)
-        .model(Some(model.parse().unwrap()))
-        .with_scores()
-}
-
 #[tokio::test]
 async fn a_model_padded_with_minus_one_needs_lengths() {
     let measured = read_graphs(&fixture("measured/tile_kernels.pb")).remove(0);
     let padded = models_padded_with_minus_one(&measured).await;
     let padded = TestServer::start_with(&[&padded.flag()]).await;
+    let padded = padded.client().await;
     let shipped = TestServer::start_with(&[&Artifacts::copy().flag()]).await;
+    let shipped = shipped.client().await;
     let configurations = configurations(&measured);
     for model in MODELS {
-        let mut scores = Vec::new();
-        for server in [&padded, &shipped] {
-            let graph = GraphHandle::from_measured(&measured);
-            scores.push(
-                server
-                    .client()
-                    .await
-                    .rank(&request(&graph, configurations, model))
-                    .await
-                    .unwrap()
-                    .scores,
-            );
-        }
-        assert_ne!(scores[0], scores[1], "{model} sees the pad");
+        let graph = GraphHandle::from_measured(&measured);
+        let scores = async |client: &Client| {
+            let ranking = rank_by(client, model, &graph, configurations).await;
+            ranking.unwrap().scores
+        };
+        assert_ne!(scores(&padded).await, scores(&shipped).await, "{model}");
 
         let graph = GraphHandle::features(&without_lengths(&measured.graph));
-        let error = padded
-            .client()
-            .await
-            .rank(&request(&graph, configurations, model))
-            .await
-            .unwrap_err();
-        let refusal = error.refusal().unwrap();
-        assert_eq!(
-            (refusal.code(), refusal.reason()),
-            (Code::FailedPrecondition, Some("PAD_UNKNOWN"))
-        );
-        let message = refusal.message();
-        assert!(
-            message.contains(model) && message.contains("pad_value -1"),
-            "{message}"
-        );
+        let error = rank_by(&padded, model, &graph, configurations).await;
+        let error = error.unwrap_err();
+        assert_reason(&error, "PAD_UNKNOWN");
+        says!(error.to_string(), model, "pad_value -1");
     }
 }

@@ -1,6 +1,6 @@
 use hlorank_tests::prelude::*;
 
-use crate::deadlines::request::{MODEL, assert_refused, of_tiles, put, within};
+use crate::deadlines::request::{assert_expired, of_tiles, put, within};
 
 /// Less time than [`MANY_TILES`] take.
 const ALLOWED: Duration = Duration::from_millis(300);
@@ -16,33 +16,23 @@ async fn a_call_that_is_no_stream_expires_with_a_reason() {
     let server = TestServer::start().await;
     let hash = put(&server, &slow_kernel()).await;
     let started = Instant::now();
-    let expired = server
-        .patient()
-        .rank_configs(within(ALLOWED, of_tiles(hash, MANY_TILES)))
-        .await
-        .unwrap_err();
+    let request = within(ALLOWED, of_tiles(hash, MANY_TILES));
+    let expired = server.patient().rank_configs(request).await.unwrap_err();
     let took = started.elapsed();
-    assert_refused(&expired, "DEADLINE_EXCEEDED");
+    assert_expired(&expired);
     says!(expired.message(), "300ms");
     assert!((ALLOWED.mul_f64(0.9)..PATIENCE).contains(&took), "{took:?}");
     let scrape = server.scrape().await;
-    assert_eq!(
-        scrape.sum("hlorank_requests_total", &[("code", "DEADLINE_EXCEEDED")]),
-        1.0
-    );
-    assert_eq!(
-        scrape.sum("hlorank_requests_total", &[("code", "CANCELLED")]),
-        0.0
-    );
-    assert_eq!(
-        scrape.sum("hlorank_errors_total", &[("reason", "DEADLINE_EXCEEDED")]),
-        1.0
-    );
-    assert_eq!(
-        scrape.sum("hlorank_configs_total", &[("model", MODEL)]),
-        0.0,
-        "nothing counts as scored"
-    );
+    for (family, label, count) in [
+        ("requests", ("code", "DEADLINE_EXCEEDED"), 1.0),
+        ("requests", ("code", "CANCELLED"), 0.0),
+        ("errors", ("reason", "DEADLINE_EXCEEDED"), 1.0),
+        // Nothing counts as scored.
+        ("configs", ("model", TILE_MODEL), 0.0),
+    ] {
+        let counted = scrape.sum(&format!("hlorank_{family}_total"), &[label]);
+        assert_eq!(counted, count, "{family} {label:?}");
+    }
 }
 
 #[tokio::test]
@@ -54,24 +44,16 @@ async fn a_stream_that_has_begun_expires_with_a_reason_and_its_work_stops() {
         stream_batch(packed_tiles(&grid_tiles(MANY_TILES))),
     ];
     let messages = within(STREAMED, tokio_stream::iter(messages));
-    let mut answers = server
-        .patient()
-        .rank_configs_stream(messages)
-        .await
-        .unwrap()
-        .into_inner();
-    assert!(
-        answers.message().await.unwrap().is_some(),
-        "the stream has started"
-    );
+    let answers = server.patient().rank_configs_stream(messages).await;
+    let mut answers = answers.unwrap().into_inner();
+    let started = answers.message().await.unwrap();
+    assert!(started.is_some(), "the stream has started");
     let expired = answers.message().await.unwrap_err();
     assert_eq!(reason(&expired), "DEADLINE_EXCEEDED");
     // If the work had continued, all rows would be in the cache by then.
     server.until_idle().await;
-    let rows = server
-        .scrape()
-        .await
-        .value("hlorank_cache_entries", &[("cache", "embeddings")]);
+    let scrape = server.scrape().await;
+    let rows = scrape.value("hlorank_cache_entries", &[("cache", "embeddings")]);
     assert!(
         0.0 < rows && rows < MANY_TILES as f64,
         "{rows} of {MANY_TILES} rows were evaluated"

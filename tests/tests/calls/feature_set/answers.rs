@@ -9,24 +9,6 @@ use proptest::{
 
 use super::{Subject, assert_near};
 
-/// The graph as a message.
-fn message(graph: &FeatureGraph) -> hlorank_proto::v1::Graph {
-    let bytes: Vec<u8> = graph
-        .features()
-        .iter()
-        .flat_map(|value| value.to_le_bytes())
-        .collect();
-    graph_of(hlorank_proto::v1::graph::Source::FeatureGraph(
-        hlorank_proto::v1::FeatureGraph {
-            feature_set: graph.set().to_owned(),
-            nodes: graph.nodes().try_into().unwrap(),
-            node_features: bytes.into(),
-            edges: graph.edges().as_flattened().to_vec(),
-            ..hlorank_proto::v1::FeatureGraph::default()
-        },
-    ))
-}
-
 #[test]
 fn scores_equal_the_naive_evaluation_in_every_form_chunk_and_stream() {
     let runtime = Runtime::new().unwrap();
@@ -51,7 +33,8 @@ fn scores_equal_the_naive_evaluation_in_every_form_chunk_and_stream() {
         runtime.block_on(async {
             let mut unary = Vec::new();
             for form in forms(&Configurations::FeatureSet(batch.clone()), &[]) {
-                let request = rank_request(message(&graph), form).with_scores();
+                let message = graph_of(Source::FeatureGraph(graph.to_message()));
+                let request = rank_request(message, form).with_scores();
                 let answer = subject.server.rank(request).await.unwrap();
                 assert_near(&answer.scores, &expected);
                 let reuse = answer.reuse.unwrap();
@@ -62,17 +45,12 @@ fn scores_equal_the_naive_evaluation_in_every_form_chunk_and_stream() {
             assert_eq!(unary.len(), 2);
             assert_eq!(unary[0], unary[1], "both forms");
             let handle = GraphHandle::feature_graph(&graph);
-            let mut stream = subject
-                .client
-                .rank_stream(&StreamRequest::new(&handle))
-                .await
-                .unwrap();
+            let request = StreamRequest::new(&handle);
+            let mut stream = subject.client.rank_stream(&request).await.unwrap();
             let mut scores = Vec::new();
             for some in (0..batch.len()).collect::<Vec<_>>().chunks(at_once) {
-                stream
-                    .send(&Configurations::FeatureSet(batch.select(some)))
-                    .await
-                    .unwrap();
+                let part = Configurations::FeatureSet(batch.select(some));
+                stream.send(&part).await.unwrap();
                 scores.extend(stream.scores().await.unwrap().unwrap().scores);
             }
             stream.finish().await.unwrap();
@@ -88,71 +66,37 @@ fn scores_equal_the_naive_evaluation_in_every_form_chunk_and_stream() {
 async fn a_graph_is_put_once_and_ranked_by_its_hash() {
     let subject = Subject::new().await;
     let mut random = Rng::with_seed(1);
-    let (graph, batch) = (
-        Loops::graph(7, &mut random),
-        Loops::batch(7, 20, &mut random),
-    );
-    let put = PutGraphRequest {
-        graph: Some(message(&graph)),
-    };
-    let put = subject
-        .server
-        .cost_model()
-        .await
-        .put_graph(put)
-        .await
-        .unwrap()
-        .into_inner();
-    assert_eq!(
-        put.graph_hash,
-        Graph::of_features(graph.clone()).hash().0.to_vec()
-    );
-    let summary = put.summary.unwrap();
+    let graph = Loops::graph(7, &mut random);
+    let batch = Loops::batch(7, 20, &mut random);
+    let handle = GraphHandle::feature_graph(&graph);
+    let put = subject.client.put_graph(&handle).await.unwrap();
+    assert_eq!(put.hash, Graph::of_features(graph.clone()).hash());
+    let summary = put.summary;
     assert_eq!(
         (summary.nodes, summary.edges, summary.configurable_nodes),
         (7, 6, 7)
     );
     assert_eq!((summary.segments, put.configurable_nodes.len()), (0, 0));
-    let form = Configurations::FeatureSet(batch.clone()).to_smallest_form();
-    let request = rank_request(graph_by_hash(put.graph_hash), form).with_scores();
-    let answer = subject.server.rank(request).await.unwrap();
-    assert_near(&answer.scores, &subject.model.scores(&graph, &batch));
-    assert_eq!(answer.model.unwrap().name, "loops-sum");
-}
-
-#[tokio::test]
-async fn a_deadline_leaves_the_first_configurations() {
-    let subject = Subject::new().await;
-    let mut random = Rng::with_seed(2);
-    let (graph, batch) = (
-        Loops::graph(5, &mut random),
-        Loops::batch(5, 600, &mut random),
-    );
-    let handle = GraphHandle::feature_graph(&graph);
     let configurations = Configurations::FeatureSet(batch.clone());
-    let request = RankRequest::new(&handle, &configurations)
-        .with_scores()
-        .allow_partial();
-    let ranking = subject.client.rank(&request).await.unwrap();
-    let whole = subject.model.scores(&graph, &batch);
-    assert_near(&ranking.scores, &whole[..ranking.scores.len()]);
-    assert!(!ranking.scores.is_empty());
+    let request = RankRequest::new(&handle, &configurations).with_scores();
+    // There is time for all.
+    let ranking = subject.client.rank(&request.allow_partial()).await.unwrap();
+    assert_near(&ranking.scores, &subject.model.scores(&graph, &batch));
+    assert_eq!(ranking.model.name, "loops-sum");
 }
 
 #[tokio::test]
 async fn many_callers_get_the_answer_of_one() {
     let subject = Subject::new().await;
     let mut random = Rng::with_seed(3);
-    let (graph, batch) = (
-        Loops::graph(9, &mut random),
-        Loops::batch(9, 100, &mut random),
-    );
+    let graph = Loops::graph(9, &mut random);
+    let batch = Loops::batch(9, 100, &mut random);
     let first = subject.rank(&graph, &batch).await.scores;
     let calls = (0..16).map(|_| subject.rank(&graph, &batch));
     for ranking in futures::future::join_all(calls).await {
         assert_eq!(ranking.scores, first);
     }
     let part: Vec<usize> = (20..60).collect();
-    let some: NodeFeatureBatch = batch.select(&part);
-    assert_eq!(subject.rank(&graph, &some).await.scores, first[20..60]);
+    let some = subject.rank(&graph, &batch.select(&part)).await;
+    assert_eq!(some.scores, first[20..60]);
 }

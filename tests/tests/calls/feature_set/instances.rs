@@ -1,23 +1,18 @@
 //! Measurements of other instances say what to expect of one that nobody measured.
 
-use hlorank_proto::v1::{
-    Adapt, Evidence, FeatureGraph, InstanceFeature, ParameterConfig, ParameterConfigs,
-    RelatedSource, SourceKind, instance_feature::Value,
+use hlorank_client::v1::{
+    Evidence, FeatureGraph, InstanceFeature, RelatedSource, SourceKind, instance_feature::Value,
 };
 use hlorank_tests::prelude::*;
 
-const TARGET: &str = "a board";
+use crate::feature_set::{TARGET, WithoutModels, parameters, space};
 
-/// The tiles of a matrix product, as powers of two.
-const TILES: [[f32; 2]; 25] = {
-    let mut tiles = [[0.0; 2]; 25];
-    let mut number = 0;
-    while number < 25 {
-        tiles[number] = [(16 << (number / 5)) as f32, (16 << (number % 5)) as f32];
-        number += 1;
-    }
-    tiles
-};
+/// Returns the tiles of a matrix product, as powers of two.
+fn tiles() -> Vec<[f32; 2]> {
+    let sizes = [16.0, 32.0, 64.0, 128.0, 256.0];
+    let tiles = sizes.iter().flat_map(|&m| sizes.map(|n| [m, n]));
+    tiles.collect()
+}
 
 /// A tile that is too small does little work at a time, one that is too large wastes most of it.
 fn seconds([m, n]: [u32; 2], tile: [f32; 2]) -> f64 {
@@ -26,35 +21,21 @@ fn seconds([m, n]: [u32; 2], tile: [f32; 2]) -> f64 {
     1e-6 * tiles * (50.0 + tile_m * tile_n * if tile_m * tile_n > 8_192.0 { 3.0 } else { 1.0 })
 }
 
-fn instance(sizes: [u32; 2], dtype: &str) -> Graph {
-    let number = |name: &str, size: u32| InstanceFeature {
+fn instance([m, n]: [u32; 2], dtype: &str) -> GraphHandle {
+    let feature = |name: &str, value: Value| InstanceFeature {
         name: name.to_owned(),
-        value: Some(Value::Number(size.into())),
+        value: Some(value),
     };
-    let dtype = InstanceFeature {
-        name: "dtype".to_owned(),
-        value: Some(Value::Text(dtype.to_owned())),
-    };
-    let space = FeatureGraph {
-        feature_set: "gemm".to_owned(),
-        config_columns: ["tile_m", "tile_n"].map(str::to_owned).to_vec(),
-        instance_features: vec![number("m", sizes[0]), number("n", sizes[1]), dtype],
+    let instance_features = vec![
+        feature("m", Value::Number(m.into())),
+        feature("n", Value::Number(n.into())),
+        feature("dtype", Value::Text(dtype.to_owned())),
+    ];
+    let instance = FeatureGraph {
+        instance_features,
         ..FeatureGraph::default()
     };
-    Graph {
-        source: Some(Source::FeatureGraph(space)),
-        ..Graph::default()
-    }
-}
-
-fn batch(tiles: &[[f32; 2]]) -> ConfigBatch {
-    let config = |tile: &[f32; 2]| ParameterConfig {
-        values: tile.to_vec(),
-    };
-    let configs = tiles.iter().map(config).collect();
-    ConfigBatch {
-        configs: Some(Configs::ParameterConfigs(ParameterConfigs { configs })),
-    }
+    space(&["tile_m", "tile_n"], instance)
 }
 
 /// Sizes of instances, which differ in every number.
@@ -62,85 +43,55 @@ fn sizes(number: u32) -> [u32; 2] {
     [64 + 37 * (number * 7 % 24), 64 + 53 * (number * 11 % 24)]
 }
 
-async fn report(server: &TestServer, target: &str, number: u32, every: usize) {
-    let first = number as usize % every;
-    report_of(server, target, sizes(number), every, first).await;
-}
-
 /// Reports one in `every` tiles of an instance, beginning with the tile `first`.
-async fn report_of(server: &TestServer, target: &str, sizes: [u32; 2], every: usize, first: usize) {
-    let measured: Vec<[f32; 2]> = TILES.into_iter().skip(first).step_by(every).collect();
-    let request = ReportMeasurementsRequest {
-        graph: Some(instance(sizes, "f32")),
-        batch: Some(batch(&measured)),
-        target: target.to_owned(),
-        seconds: measured.iter().map(|&tile| seconds(sizes, tile)).collect(),
-        ..ReportMeasurementsRequest::default()
-    };
-    server
-        .cost_model()
-        .await
-        .report_measurements(request)
-        .await
-        .unwrap();
+async fn report(client: &Client, target: &str, sizes: [u32; 2], every: usize, first: usize) {
+    let measured: Vec<[f32; 2]> = tiles().into_iter().skip(first).step_by(every).collect();
+    let times = run_times(measured.iter().map(|&tile| seconds(sizes, tile)));
+    let adapt = Adapt::new(target).measured(&parameters(&measured), &times);
+    let graph = instance(sizes, "f32");
+    client.report_measurements(&graph, &adapt).await.unwrap();
 }
 
-async fn rank(server: &TestServer, graph: Graph, adapt: Adapt) -> RankConfigsResponse {
-    let request = RankConfigsRequest {
-        graph: Some(graph),
-        batch: Some(batch(&TILES)),
-        adapt: Some(adapt),
-        include_scores: true,
-        ..RankConfigsRequest::default()
-    };
-    let answer = server.cost_model().await.rank_configs(request).await;
-    answer.unwrap().into_inner()
+async fn rank(client: &Client, graph: &GraphHandle, adapt: Adapt) -> Ranking {
+    let tiles = parameters(&tiles());
+    let request = RankRequest::new(graph, &tiles).with_scores();
+    client.rank(&request.adapt(Some(adapt))).await.unwrap()
 }
 
-fn stored(target: &str) -> Adapt {
-    Adapt {
-        target: target.to_owned(),
-        use_stored: true,
-        ..Adapt::default()
-    }
+fn stored() -> Adapt {
+    Adapt::new(TARGET).use_stored()
 }
 
 /// The time of the configuration that is ranked first over that of the fastest.
-fn slowdown(answer: &RankConfigsResponse, sizes: [u32; 2]) -> f64 {
-    let times: Vec<f64> = TILES.into_iter().map(|tile| seconds(sizes, tile)).collect();
-    let first = answer.ranking[0] as usize;
+fn slowdown(ranking: &Ranking, sizes: [u32; 2]) -> f64 {
+    let times = tiles().into_iter().map(|tile| seconds(sizes, tile));
+    let times: Vec<f64> = times.collect();
+    let first = ranking.best[0].config;
     times[first] / times.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-fn source(answer: &RankConfigsResponse) -> &RelatedSource {
-    let adaptation = answer.adaptation.as_ref().unwrap();
+fn source(ranking: &Ranking) -> &RelatedSource {
+    let adaptation = ranking.adaptation.as_ref().unwrap();
     assert_eq!(adaptation.sources.len(), 1, "{adaptation:?}");
     &adaptation.sources[0]
 }
 
-async fn server() -> (TestServer, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let models = format!("--models={}", folder.path().display());
-    let store = store_flag(folder.path());
-    let flags = [models.as_str(), "--default-models=none", store.as_str()];
-    (TestServer::start_with(&flags).await, folder)
-}
-
 #[tokio::test]
 async fn instances_that_were_measured_rank_one_that_was_not() {
-    let (server, _folder) = server().await;
-    let new = [500, 700];
-    let nothing = rank(&server, instance(new, "f32"), stored(TARGET)).await;
+    let subject = WithoutModels::start().await;
+    let (client, new) = (&subject.client, [500, 700]);
+    let graph = instance(new, "f32");
+    let nothing = rank(client, &graph, stored()).await;
     assert_eq!(source(&nothing).kind(), SourceKind::Instances);
     assert!(!source(&nothing).used && nothing.scores.iter().all(|&score| score == 0.0));
     for number in 0..24 {
-        report(&server, TARGET, number, 2).await;
+        report(client, TARGET, sizes(number), 2, number as usize % 2).await;
     }
     // A set that changes is learned again in the background, and the answer says what it rests on.
     let known = loop {
-        let answer = rank(&server, instance(new, "f32"), stored(TARGET)).await;
-        if source(&answer).lists == 24 {
-            break answer;
+        let ranking = rank(client, &graph, stored()).await;
+        if source(&ranking).lists == 24 {
+            break ranking;
         }
         tokio::task::yield_now().await;
     };
@@ -148,85 +99,55 @@ async fn instances_that_were_measured_rank_one_that_was_not() {
     assert!(source.used && source.agreement > 0.5, "{source:?}");
     assert_eq!(source.measured_configs, 24 * 25 / 2);
     let adaptation = known.adaptation.as_ref().unwrap();
-    assert_eq!(
-        adaptation.rests_on().collect::<Vec<_>>(),
-        [Evidence::OtherInstances]
-    );
+    let evidence: Vec<Evidence> = adaptation.rests_on().collect();
+    assert_eq!(evidence, [Evidence::OtherInstances]);
     assert!(slowdown(&known, new) < 1.15, "{}", slowdown(&known, new));
     let confidence = known.confidence.unwrap();
-    let [expected, upper] = [
-        confidence.expected_slowdown,
-        confidence.expected_slowdown_p90,
-    ]
-    .map(Option::unwrap);
+    let expected = confidence.expected_slowdown.unwrap();
+    let upper = confidence.expected_slowdown_p90.unwrap();
     assert!(
         (1.0..1.5).contains(&expected) && upper >= expected,
         "{expected} {upper}"
     );
     assert!(known.warnings.is_empty(), "{:?}", known.warnings);
     // A type that nobody measured may run through other code.
-    let unknown = rank(&server, instance(new, "f8"), stored(TARGET)).await;
-    let reasons: Vec<&str> = unknown
-        .warnings
-        .iter()
-        .map(|each| each.reason.as_str())
-        .collect();
-    assert_eq!(reasons, ["INSTANCE_VALUE_UNKNOWN"]);
-    assert!(unknown.warnings[0].message.contains("`dtype` = \"f8\""));
+    let unknown = rank(client, &instance(new, "f8"), stored()).await;
+    assert_eq!(reasons(&unknown), ["INSTANCE_VALUE_UNKNOWN"]);
+    says!(unknown.warnings[0].message, "`dtype` = \"f8\"");
 }
 
 #[tokio::test]
 async fn instances_of_another_target_count_if_the_call_asks_for_them() {
-    let (server, _folder) = server().await;
-    let new = sizes(3);
+    let subject = WithoutModels::start().await;
+    let (client, new) = (&subject.client, sizes(3));
     for number in 0..8 {
-        report(&server, "another board", number, 1).await;
+        report(client, "another board", sizes(number), 1, 0).await;
     }
-    let alone = rank(&server, instance(new, "f32"), stored(TARGET)).await;
+    let graph = instance(new, "f32");
+    let alone = rank(client, &graph, stored()).await;
     assert!(!source(&alone).used);
-    let with_others = Adapt {
-        all_other_targets: true,
-        ..stored(TARGET)
-    };
-    let answer = rank(&server, instance(new, "f32"), with_others).await;
-    assert_eq!((source(&answer).lists, source(&answer).used), (8, true));
-    assert!(slowdown(&answer, new) < 1.1, "{}", slowdown(&answer, new));
+    let ranking = rank(client, &graph, stored().all_other_targets()).await;
+    assert_eq!((source(&ranking).lists, source(&ranking).used), (8, true));
+    assert!(slowdown(&ranking, new) < 1.1, "{}", slowdown(&ranking, new));
 }
 
 #[tokio::test]
 async fn a_call_does_not_wait_for_many_instances_longer_than_half_of_its_time() {
-    let (server, _folder) = server().await;
-    let new = [500, 700];
+    let subject = WithoutModels::start().await;
+    let client = &subject.client;
     for number in 0..240 {
-        report_of(
-            &server,
-            TARGET,
-            [40 + 11 * number, 3_000 - 7 * number],
-            1,
-            0,
-        )
-        .await;
+        let sizes = [40 + 11 * number, 3_000 - 7 * number];
+        report(client, TARGET, sizes, 1, 0).await;
     }
-    let mut request = tonic::Request::new(RankConfigsRequest {
-        graph: Some(instance(new, "f32")),
-        batch: Some(batch(&TILES)),
-        adapt: Some(stored(TARGET)),
-        ..RankConfigsRequest::default()
-    });
-    request.set_timeout(Duration::from_secs(2));
-    let answer = server.cost_model().await.rank_configs(request).await;
-    let answer = answer.unwrap().into_inner();
-    let reasons: Vec<&str> = answer
-        .warnings
-        .iter()
-        .map(|each| each.reason.as_str())
-        .collect();
-    assert_eq!(reasons, ["INSTANCES_BEING_LEARNED"]);
+    let graph = instance([500, 700], "f32");
+    let request = RankRequest::new(&graph, &parameters(&tiles())).adapt(Some(stored()));
+    let hasty = client.rank(&request.timeout(Duration::from_secs(2))).await;
+    assert_eq!(reasons(&hasty.unwrap()), ["INSTANCES_BEING_LEARNED"]);
     // The set is learned in the background meanwhile.
     let known = loop {
-        let answer = rank(&server, instance(new, "f32"), stored(TARGET)).await;
-        if answer.warnings.is_empty() {
-            break answer;
+        let ranking = rank(client, &graph, stored()).await;
+        if ranking.warnings.is_empty() {
+            break ranking;
         }
     };
     assert_eq!((source(&known).lists, source(&known).used), (240, true));

@@ -1,35 +1,21 @@
-use hlorank_proto::v1;
+use hlorank_graph::NamedFeatureSet;
 use hlorank_tests::prelude::*;
 
 use super::{Subject, assert_near};
 
-fn request(set: &str, columns: usize) -> RankConfigsRequest {
-    let values = vec![1.0; 2 * columns];
-    let graph =
-        FeatureGraph::new(set.to_owned(), 2, values, vec![[1, 0]], &Limits::default()).unwrap();
-    let features = graph
-        .features()
-        .iter()
-        .flat_map(|value| value.to_le_bytes())
-        .collect::<Vec<u8>>();
-    let graph = v1::FeatureGraph {
-        feature_set: set.to_owned(),
-        nodes: 2,
-        node_features: features.into(),
-        edges: vec![1, 0],
-        ..v1::FeatureGraph::default()
-    };
-    let batch = Loops::batch(2, 3, &mut Rng::with_seed(0));
-    let form = Configurations::FeatureSet(batch).to_smallest_form();
-    rank_request(graph_of(v1::graph::Source::FeatureGraph(graph)), form)
-}
-
-async fn model_of(subject: &Subject, request: RankConfigsRequest) -> Result<(String, u64), Status> {
-    let answer = subject.server.rank(request).await?;
-    Ok(answer
-        .model
-        .map(|model| (model.name, model.version))
-        .unwrap())
+/// Ranks configurations of a graph of a set, and returns the name of the model.
+async fn model_of(
+    server: &TestServer,
+    set: &str,
+    model: Option<&str>,
+) -> Result<String, ClientError> {
+    let (features, limits) = (vec![1.0; 6], Limits::default());
+    let graph = FeatureGraph::new(set.to_owned(), 2, features, vec![[1, 0]], &limits);
+    let graph = GraphHandle::feature_graph(&graph.unwrap());
+    let batch = Configurations::FeatureSet(Loops::batch(2, 3, &mut Rng::with_seed(0)));
+    let model = model.map(|name| name.parse().unwrap());
+    let request = RankRequest::new(&graph, &batch).model(model);
+    Ok(server.client().await.rank(&request).await?.model.name)
 }
 
 fn other(set: &str, name: &str) -> FeatureSetModel {
@@ -42,46 +28,16 @@ fn other(set: &str, name: &str) -> FeatureSetModel {
 #[tokio::test]
 async fn the_set_of_the_graph_selects_the_model() {
     let models = Artifacts::copy();
-    for (set, name) in [("loops", "loops-sum"), ("nests", "nests-sum")] {
+    let sets = [("loops", "loops-sum"), ("nests", "nests-sum")];
+    for (set, name) in sets {
         other(set, name).write(models.folder(), 1);
     }
     let server = TestServer::start_with(&[&models.flag()]).await;
-    let subject = Subject {
-        client: server.client().await,
-        server,
-        model: other("loops", "loops-sum"),
-        models,
-    };
-    for (set, name) in [("loops", "loops-sum"), ("nests", "nests-sum")] {
-        assert_eq!(
-            model_of(&subject, request(set, 3)).await.unwrap(),
-            (name.to_owned(), 1)
-        );
+    for (set, name) in sets {
+        assert_eq!(model_of(&server, set, None).await.unwrap(), name);
     }
-    let unknown = model_of(&subject, request("trees", 3)).await.unwrap_err();
-    assert_eq!(
-        (unknown.code(), &*reason(&unknown)),
-        (Code::NotFound, "FEATURE_SET_UNKNOWN")
-    );
-    assert!(
-        ["`trees`", "`loops`", "`nests`"]
-            .iter()
-            .all(|set| unknown.message().contains(set)),
-        "{unknown}"
-    );
-    let named = request("loops", 3).with_model("nests-sum");
-    let refused = model_of(&subject, named).await.unwrap_err();
-    assert_eq!(
-        (refused.code(), &*reason(&refused)),
-        (Code::InvalidArgument, "FEATURE_SET_MISMATCH")
-    );
-    let tiles = model_of(&subject, request("loops", 3).with_model(TILE_MODEL))
-        .await
-        .unwrap_err();
-    assert_eq!(
-        (tiles.code(), &*reason(&tiles)),
-        (Code::InvalidArgument, "MODEL_TASK_MISMATCH")
-    );
+    let named = model_of(&server, "loops", Some("nests-sum")).await;
+    assert_reason(&named.unwrap_err(), "FEATURE_SET_MISMATCH");
 }
 
 #[tokio::test]
@@ -89,25 +45,21 @@ async fn a_server_needs_only_models_that_it_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let models = format!("--models={}", folder.path().display());
     let built_in = "--default-models=none";
+    let refused = async |default: &str| {
+        let started = TestServer::try_start_with(&[&models, default]).await;
+        started.err().unwrap().to_string()
+    };
     // A folder that is no model's.
-    std::fs::create_dir(folder.path().join("notes")).unwrap();
-    let empty = TestServer::try_start_with(&[&models, built_in])
-        .await
-        .err()
-        .unwrap()
-        .to_string();
-    says!(empty, "no model could be loaded");
+    fs::create_dir(folder.path().join("notes")).unwrap();
+    says!(refused(built_in).await, "no model could be loaded");
     other("loops", "loops-sum").write(folder.path(), 1);
-    let named = TestServer::try_start_with(&[&models, "--default-models=tile=tiles"])
-        .await
-        .err()
-        .unwrap();
-    says!(named.to_string(), "no version of model `tiles`");
+    let named = refused("--default-models=tile=tiles").await;
+    says!(named, "no version of model `tiles`");
     let server = TestServer::start_with(&[&models, built_in]).await;
-    let (status, text) = http_get(server.metrics_address(), "/readyz").await;
-    assert_eq!((status, text.as_str()), (200, "ready\n"));
-    let ranked = server.rank(request("loops", 3)).await.unwrap();
-    assert_eq!(ranked.model.unwrap().name, "loops-sum");
+    let ready = http_get(server.metrics_address(), "/readyz").await;
+    assert_eq!(ready, (200, "ready\n".to_owned()));
+    let name = model_of(&server, "loops", None).await.unwrap();
+    assert_eq!(name, "loops-sum");
 }
 
 #[tokio::test]
@@ -116,138 +68,49 @@ async fn a_setting_chooses_among_several_models_of_a_set() {
     for name in ["a-sum", "b-sum"] {
         other("loops", name).write(models.folder(), 1);
     }
-    let folder = models.flag();
-    let start = async |flags: &[&str]| {
-        let server = TestServer::start_with(&[&[folder.as_str()], flags].concat()).await;
-        Subject {
-            client: server.client().await,
-            server,
-            model: other("loops", "a-sum"),
-            models: Artifacts::copy(),
-        }
-    };
-    let subject = start(&[]).await;
-    let several = model_of(&subject, request("loops", 3)).await.unwrap_err();
-    assert_eq!(
-        (several.code(), &*reason(&several)),
-        (Code::NotFound, "MODEL_NOT_FOUND")
-    );
-    says!(several.message(), "--default-models loops=MODEL");
-    let named = request("loops", 3).with_model("a-sum");
-    assert_eq!(model_of(&subject, named).await.unwrap().0, "a-sum");
-    let subject = start(&["--default-models=loops=b-sum"]).await;
-    assert_eq!(
-        model_of(&subject, request("loops", 3)).await.unwrap().0,
-        "b-sum"
-    );
-}
-
-#[tokio::test]
-async fn a_model_tells_its_set() {
-    let subject = Subject::new().await;
-    let listed = subject
-        .server
-        .models()
-        .await
-        .list_models(ListModelsRequest {})
-        .await
-        .unwrap()
-        .into_inner();
-    let model = listed
-        .models
-        .iter()
-        .find(|model| model.name == "loops-sum")
-        .unwrap();
-    let set = model.feature_set.clone().unwrap();
-    assert_eq!(
-        (
-            set.name.as_str(),
-            set.node_features.len(),
-            set.config_features.len()
-        ),
-        ("loops", 3, 2)
-    );
-    assert_eq!(
-        model.feature_digest,
-        Loops::set("loops").digest().0.to_vec()
-    );
-    assert!(model.default_for_task && model.task() == v1::Task::FeatureSet);
-    for other in &listed.models {
-        assert_eq!(
-            other.feature_set.is_some(),
-            other.task() == v1::Task::FeatureSet,
-            "{}",
-            other.name
-        );
-    }
+    let server = TestServer::start_with(&[&models.flag()]).await;
+    let several = model_of(&server, "loops", None).await.unwrap_err();
+    assert_reason(&several, "MODEL_NOT_FOUND");
+    says!(several.to_string(), "--default-models loops=MODEL");
+    let named = model_of(&server, "loops", Some("a-sum")).await;
+    assert_eq!(named.unwrap(), "a-sum");
+    let flags = [&models.flag(), "--default-models=loops=b-sum"];
+    let server = TestServer::start_with(&flags).await;
+    let chosen = model_of(&server, "loops", None).await;
+    assert_eq!(chosen.unwrap(), "b-sum");
 }
 
 #[tokio::test]
 async fn a_new_version_and_a_canary_serve() {
-    let subject = Subject::with(
-        FeatureSetModel::of_loops("loops-sum"),
-        &["--admin-listen=127.0.0.1:0"],
-    )
-    .await;
+    let model = FeatureSetModel::of_loops("loops-sum");
+    let subject = Subject::with(model, &["--admin-listen=127.0.0.1:0"]).await;
+    let (server, models) = (&subject.server, subject.models.folder());
     let second = FeatureSetModel {
         node_weights: vec![1.0, 0.5, 2.0],
         ..subject.model.clone()
     };
-    second.write(subject.models.folder(), 2);
-    subject.server.reload();
-    subject
-        .server
-        .until("loops-sum", 2, ModelState::Serving)
-        .await;
+    second.write(models, 2);
+    server.reload();
+    server.until("loops-sum", 2, ModelState::Serving).await;
     let mut random = Rng::with_seed(5);
-    let (graph, batch) = (
-        Loops::graph(4, &mut random),
-        Loops::batch(4, 12, &mut random),
-    );
-    assert_near(
-        &subject.rank(&graph, &batch).await.scores,
-        &second.scores(&graph, &batch),
-    );
+    let graph = Loops::graph(4, &mut random);
+    let batch = Loops::batch(4, 12, &mut random);
+    let expected = second.scores(&graph, &batch);
+    assert_near(&subject.rank(&graph, &batch).await.scores, &expected);
+
     // A canary of other columns cannot answer for the graphs of the stable version.
     let columns = ["a", "b"].map(str::to_owned).to_vec();
-    let set =
-        hlorank_graph::NamedFeatureSet::new("loops".to_owned(), columns.clone(), columns).unwrap();
     let third = FeatureSetModel {
-        set,
+        set: NamedFeatureSet::new("loops".to_owned(), columns.clone(), columns).unwrap(),
         node_weights: vec![1.0, 1.0],
-        ..second.clone()
+        ..second
     };
-    third.write(subject.models.folder(), 3);
-    let admin = subject.server.admin().await;
+    third.write(models, 3);
+    let admin = server.admin().await;
     admin.pin("loops-sum", 2).await.unwrap();
     admin.set_canary("loops-sum", 3, 100).await.unwrap();
-    subject
-        .server
-        .until("loops-sum", 3, ModelState::Serving)
-        .await;
-    assert_near(
-        &subject.rank(&graph, &batch).await.scores,
-        &second.scores(&graph, &batch),
-    );
-    let version = GetModelRequest {
-        name: "loops-sum".to_owned(),
-        version: 3,
-    };
-    let model = subject
-        .server
-        .models()
-        .await
-        .get_model(version)
-        .await
-        .unwrap()
-        .into_inner()
-        .model
-        .unwrap();
-    assert_eq!(
-        (
-            model.canary_percent,
-            model.feature_set.unwrap().node_features.len()
-        ),
-        (100, 2)
-    );
+    let canary = server.until("loops-sum", 3, ModelState::Serving).await;
+    assert_eq!(canary.canary_percent, 100);
+    assert_eq!(canary.feature_set.unwrap().node_features.len(), 2);
+    assert_near(&subject.rank(&graph, &batch).await.scores, &expected);
 }

@@ -1,232 +1,166 @@
 //! A server without models answers from measurements alone, of its target and of others.
 
-use hlorank_proto::{
-    v1,
-    v1::{Adapt, Evidence, FeatureGraph, ParameterConfig, ParameterConfigs, SourceRefusal},
-};
+use hlorank_client::v1::{Evidence, FeatureGraph, SourceRefusal, SuggestionReason};
 use hlorank_tests::prelude::*;
 
+use crate::feature_set::{TARGET, WithoutModels, parameters, space};
+
+const COLUMNS: [&str; 3] = ["width", "height", "switch"];
+
+/// What the switch does on [`TARGET`].
+const SWITCH: f64 = -0.2;
+
 /// The sizes and the switch of a space of 72 configurations.
-fn values(number: u16) -> Vec<f32> {
-    let sizes = [number % 6, number / 6 % 6].map(|exponent| f32::from(1_u16 << exponent));
-    vec![sizes[0], sizes[1], f32::from(number / 36)]
+fn values(number: u16) -> [f32; 3] {
+    let [width, height] = [number % 6, number / 6 % 6].map(|exponent| 1_u16 << exponent);
+    [width, height, number / 36].map(f32::from)
 }
 
 /// Fast where the product of the sizes is 128; what the switch does depends on the target.
 fn seconds(number: u16, switch: f64) -> f64 {
-    let [width, height, is_on] = values(number)[..] else {
-        panic!("three parameters")
-    };
+    let [width, height, is_on] = values(number);
     let off = f64::from((width * height).log2()) - 7.0;
     1e-3 * (0.1 * off * off + switch * f64::from(is_on)).exp()
 }
 
-fn space(columns: &[&str], instance: &str) -> Graph {
-    let space = FeatureGraph {
-        feature_set: "gemm".to_owned(),
-        config_columns: columns.iter().map(|&name| name.to_owned()).collect(),
+fn gemm(columns: [&str; 3], instance: &str) -> GraphHandle {
+    let described = FeatureGraph {
         instance: instance.to_owned(),
         ..FeatureGraph::default()
     };
-    Graph {
-        source: Some(Source::FeatureGraph(space)),
-        ..Graph::default()
-    }
+    space(&columns, described)
 }
 
-fn gemm() -> Graph {
-    space(&["width", "height", "switch"], "1024")
+fn batch(numbers: &[u16]) -> Configurations {
+    let rows: Vec<[f32; 3]> = numbers.iter().map(|&number| values(number)).collect();
+    parameters(&rows)
 }
 
-fn batch(numbers: impl IntoIterator<Item = u16>) -> ConfigBatch {
-    let config = |number| ParameterConfig {
-        values: values(number),
-    };
-    let configs = numbers.into_iter().map(config).collect();
-    let configs = Configs::ParameterConfigs(ParameterConfigs { configs });
-    ConfigBatch {
-        configs: Some(configs),
-    }
+fn all() -> Vec<u16> {
+    (0..72).collect()
 }
 
 fn measured(numbers: &[u16]) -> Adapt {
-    let all = numbers.iter().copied();
-    Adapt {
-        target: "a board".to_owned(),
-        batch: Some(batch(all.clone())),
-        seconds: all.map(|number| seconds(number, -0.2)).collect(),
-        ..Adapt::default()
-    }
+    let times = run_times(numbers.iter().map(|&number| seconds(number, SWITCH)));
+    Adapt::new(TARGET).measured(&batch(numbers), &times)
 }
 
-async fn server(flags: &[&str]) -> (TestServer, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let models = format!("--models={}", folder.path().display());
-    // The default of the tests is a model that this folder lacks.
-    let tiles = "--default-models=none";
-    let flags = [&[models.as_str(), tiles], flags].concat();
-    (TestServer::start_with(&flags).await, folder)
+async fn rank(subject: &WithoutModels, adapt: Option<Adapt>) -> Ranking {
+    let graph = gemm(COLUMNS, "1024");
+    let configurations = batch(&all());
+    let request = RankRequest::new(&graph, &configurations).with_scores();
+    subject.client.rank(&request.adapt(adapt)).await.unwrap()
 }
 
-async fn rank(server: &TestServer, adapt: Option<Adapt>) -> RankConfigsResponse {
-    let request = RankConfigsRequest {
-        graph: Some(gemm()),
-        batch: Some(batch(0..72)),
-        adapt,
-        include_scores: true,
-        ..RankConfigsRequest::default()
-    };
-    let answer = server.cost_model().await.rank_configs(request).await;
-    answer.unwrap().into_inner()
-}
-
-fn evidence(answer: &RankConfigsResponse) -> Vec<Evidence> {
-    let adaptation = answer.adaptation.as_ref().unwrap();
+fn evidence(ranking: &Ranking) -> Vec<Evidence> {
+    let adaptation = ranking.adaptation.as_ref().unwrap();
     adaptation.rests_on().collect()
 }
 
-/// The share of pairs of configurations whose scores are in the order of their times.
-fn ordered_pairs(scores: &[f32], switch: f64) -> f64 {
-    let times: Vec<f64> = (0..72).map(|number| seconds(number, switch)).collect();
-    let pairs = (0..72).flat_map(|one| (0..one).map(move |other| (one, other)));
-    let different = pairs.filter(|&(one, other)| (times[one] - times[other]).abs() > 1e-12);
-    let right: Vec<bool> = different
-        .map(|(one, other)| (scores[one] < scores[other]) == (times[one] < times[other]))
+/// Asserts that nine in ten pairs of configurations have scores in the order of their times.
+fn assert_ordered(ranking: &Ranking) {
+    let times: Vec<f64> = all()
+        .into_iter()
+        .map(|each| seconds(each, SWITCH))
         .collect();
-    let count = right.iter().filter(|right| **right).count();
-    f64::from(u32::try_from(count).unwrap()) / f64::from(u32::try_from(right.len()).unwrap())
+    let ordered = pairs(&ranking.scores, &times).ordered_pair_accuracy();
+    assert!(ordered.unwrap() > 0.9, "{ordered:?}");
 }
 
 #[tokio::test]
 async fn measurements_alone_rank_a_space() {
-    let (server, _folder) = server(&[]).await;
-    let (status, text) = http_get(server.metrics_address(), "/readyz").await;
+    let subject = WithoutModels::start().await;
+    let (status, text) = http_get(subject.server.metrics_address(), "/readyz").await;
     assert_eq!(status, 200, "{text}");
-    let nothing = rank(&server, None).await;
+    let nothing = rank(&subject, None).await;
     assert_eq!(nothing.scores, [0.0; 72]);
-    assert_eq!(nothing.model.unwrap().name, "");
-    let some: Vec<u16> = (0..72).filter(|number| number % 5 < 2).collect();
-    let learned = rank(&server, Some(measured(&some))).await;
+    assert_eq!(nothing.model.name, "");
+    let mut some = all();
+    some.retain(|number| number % 5 < 2);
+    let learned = rank(&subject, Some(measured(&some))).await;
     assert_eq!(evidence(&learned), [Evidence::Measurements]);
-    assert!(ordered_pairs(&learned.scores, -0.2) > 0.9);
-    let few = rank(&server, Some(measured(&[3]))).await;
+    assert_ordered(&learned);
+    let few = rank(&subject, Some(measured(&[3]))).await;
     assert_eq!(evidence(&few), []);
 }
 
 #[tokio::test]
 async fn instances_and_columns_are_told_apart() {
-    let (server, _folder) = server(&[]).await;
-    let mut hashes = Vec::new();
+    let subject = WithoutModels::start().await;
+    let mut hashes = HashSet::new();
     for graph in [
-        gemm(),
-        space(&["width", "height", "switch"], "2048"),
-        space(&["width", "height", "swap"], "1024"),
-        space(&["width", "height", "switch"], ""),
-        gemm(),
+        gemm(COLUMNS, "1024"),
+        gemm(COLUMNS, "2048"),
+        gemm(["width", "height", "swap"], "1024"),
+        gemm(COLUMNS, ""),
     ] {
-        let request = RankConfigsRequest {
-            graph: Some(graph),
-            batch: Some(batch(0..3)),
-            ..RankConfigsRequest::default()
-        };
-        let answer = server.cost_model().await.rank_configs(request).await;
-        hashes.push(answer.unwrap().into_inner().graph_hash);
+        let request = RankRequest::new(&graph, &batch(&[0, 1, 2]));
+        let ranking = subject.client.rank(&request).await.unwrap();
+        assert!(hashes.insert(ranking.graph_hash), "{graph:?}");
     }
-    assert_eq!(hashes[0], hashes[4]);
-    for (number, hash) in hashes[..4].iter().enumerate() {
-        assert!(!hashes[..number].contains(hash), "graph {number}");
-    }
+    let again = rank(&subject, None).await;
+    assert!(hashes.contains(&again.graph_hash));
 }
 
 #[tokio::test]
 async fn suggestions_fill_the_space_and_find_the_fastest() {
-    let (server, _folder) = server(&[]).await;
+    let subject = WithoutModels::start().await;
+    let time = |number: &u16| seconds(*number, SWITCH);
+    let fastest = all().iter().map(time).fold(f64::INFINITY, f64::min);
+    let is_found = |known: &[u16]| known.iter().any(|number| time(number) <= fastest);
+    let (graph, configurations) = (gemm(COLUMNS, "1024"), batch(&all()));
     let mut known: Vec<u16> = Vec::new();
-    let fastest = (0..72)
-        .map(|number| seconds(number, -0.2))
-        .fold(f64::INFINITY, f64::min);
-    let is_found = |known: &[u16]| known.iter().any(|&number| seconds(number, -0.2) <= fastest);
     let mut reasons = Vec::new();
     while !is_found(&known) && known.len() < 40 {
-        let request = SuggestConfigsRequest {
-            graph: Some(gemm()),
-            batch: Some(batch(0..72)),
-            adapt: Some(measured(&known)).filter(|_| !known.is_empty()),
-            count: 1,
-            seed: 5,
-            ..SuggestConfigsRequest::default()
-        };
-        let answer = server.cost_model().await.suggest_configs(request).await;
-        let suggestion = answer.unwrap().into_inner().suggestions.remove(0);
+        let adapt = (!known.is_empty()).then(|| measured(&known));
+        let request = SuggestRequest::new(&graph, &configurations).adapt(adapt);
+        let request = request.since_improvement(0, 5);
+        let suggested = subject.client.suggest(&request).await.unwrap();
+        let suggestion = suggested.suggestions[0];
         let config = u16::try_from(suggestion.config).unwrap();
         assert!(!known.contains(&config), "{config} was measured");
         known.push(config);
-        reasons.push(suggestion.reason());
+        reasons.push(suggestion.reason);
     }
-    println!("found after {} of 72: {known:?}", known.len());
-    assert!(is_found(&known));
-    assert_eq!(reasons[..3], [v1::SuggestionReason::Random; 3]);
-    assert!(
-        reasons[3..]
-            .iter()
-            .all(|reason| *reason != v1::SuggestionReason::Model)
-    );
+    assert!(is_found(&known), "{known:?}");
+    assert_eq!(reasons[..3], [SuggestionReason::Random; 3]);
+    assert!(!reasons[3..].contains(&SuggestionReason::Model));
 }
 
 #[tokio::test]
 async fn other_targets_say_what_to_expect() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = store_flag(folder.path());
-    let (server, _models) = server(&[&store]).await;
+    let subject = WithoutModels::start().await;
     let report = async |target: &str, time: &dyn Fn(u16) -> f64| {
-        let request = ReportMeasurementsRequest {
-            graph: Some(gemm()),
-            target: target.to_owned(),
-            batch: Some(batch(0..72)),
-            seconds: (0..72).map(time).collect(),
-            ..ReportMeasurementsRequest::default()
-        };
-        let answer = server.cost_model().await.report_measurements(request).await;
-        assert_eq!(answer.unwrap().into_inner().accepted, 72);
+        let times = run_times(all().into_iter().map(time));
+        let adapt = Adapt::new(target).measured(&batch(&all()), &times);
+        let graph = gemm(COLUMNS, "1024");
+        let reported = subject.client.report_measurements(&graph, &adapt).await;
+        assert_eq!(reported.unwrap().accepted, 72);
     };
     report("alpha", &|number| seconds(number, -0.1)).await;
     report("beta", &|number| 7.0 * seconds(number, -0.3)).await;
     report("noise", &|number| f64::from(1 + number * 31 % 67)).await;
-    let others = |names: &[&str], all| Adapt {
-        other_targets: names.iter().map(|&name| name.to_owned()).collect(),
-        all_other_targets: all,
-        ..measured(&[])
-    };
-    let none = Adapt {
-        batch: None,
-        seconds: Vec::new(),
-        ..others(&[], true)
-    };
-    let answer = rank(&server, Some(none)).await;
-    assert_eq!(evidence(&answer), [Evidence::OtherTargets]);
-    assert!(ordered_pairs(&answer.scores, -0.2) > 0.9);
-    let sources = answer.adaptation.unwrap().sources;
+    let ranking = rank(&subject, Some(Adapt::new(TARGET).all_other_targets())).await;
+    assert_eq!(evidence(&ranking), [Evidence::OtherTargets]);
+    assert_ordered(&ranking);
+    let sources = ranking.adaptation.unwrap().sources;
     let told = sources
         .iter()
-        .map(|source| (source.target.as_str(), source.used, source.refusal()));
-    let unlike = SourceRefusal::UnlikeOthers;
+        .map(|source| (&*source.target, source.used, source.refusal()));
     let expected = [
         ("alpha", true, SourceRefusal::Unspecified),
         ("beta", true, SourceRefusal::Unspecified),
-        ("noise", false, unlike),
+        ("noise", false, SourceRefusal::UnlikeOthers),
     ];
     assert_eq!(told.collect::<Vec<_>>(), expected);
     let some: Vec<u16> = (0..72).step_by(9).collect();
-    let both = Adapt {
-        other_targets: vec!["beta".to_owned(), "a board".to_owned()],
-        ..measured(&some)
-    };
-    let answer = rank(&server, Some(both)).await;
+    let both = measured(&some).other_targets(["beta", TARGET]);
+    let ranking = rank(&subject, Some(both)).await;
     assert_eq!(
-        evidence(&answer),
+        evidence(&ranking),
         [Evidence::Measurements, Evidence::OtherTargets]
     );
-    let sources = answer.adaptation.unwrap().sources;
+    let sources = ranking.adaptation.unwrap().sources;
     assert_eq!((sources.len(), sources[0].measured_configs), (1, 72));
     assert!(sources[0].agreement > 0.5);
 }

@@ -4,6 +4,11 @@ use std::io::Write as _;
 
 use hlorank_tests::prelude::*;
 
+/// Methods that most tests call.
+pub(crate) const LIST: &str = "ModelService/ListModels";
+pub(crate) const PUT: &str = "CostModelService/PutGraph";
+pub(crate) const RANK: &str = "CostModelService/RankConfigs";
+
 /// What the server answered.
 pub(crate) struct Answered {
     pub(crate) status: u16,
@@ -15,6 +20,15 @@ impl Answered {
     /// Returns the body as JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    /// Asserts that the call was refused for this reason, and returns the error.
+    pub(crate) fn assert_refused(&self, status: u16, reason: &str) -> Value {
+        assert_eq!(self.status, status, "{}", self.body);
+        says!(self.headers, "content-type: application/json");
+        let error = self.json();
+        assert_eq!(error["reason"], reason, "{error}");
+        error
     }
 }
 
@@ -35,10 +49,8 @@ pub(crate) async fn call_with(
     if !options.contains(&"--data-binary") {
         command.args(["--data-binary", "@-"]);
     }
-    if !options
-        .iter()
-        .any(|option| option.starts_with("content-type"))
-    {
+    let is_type = |option: &&str| option.starts_with("content-type");
+    if !options.iter().any(is_type) {
         command.args(["--header", "content-type: application/json"]);
     }
     command.args(options);

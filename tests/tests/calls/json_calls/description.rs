@@ -1,6 +1,6 @@
 use hlorank_tests::prelude::*;
 
-use crate::json_calls::curl::call;
+use crate::json_calls::curl::{LIST, PUT, RANK, call};
 
 /// Asserts that a value has the form that a schema describes.
 fn check(value: &Value, schema: &Value, document: &Value, place: &str) {
@@ -12,10 +12,8 @@ fn check(value: &Value, schema: &Value, document: &Value, place: &str) {
     }
     match schema["type"].as_str() {
         Some("object") => {
-            for (name, value) in value
-                .as_object()
-                .unwrap_or_else(|| panic!("{place}: {value}"))
-            {
+            let fields = value.as_object();
+            for (name, value) in fields.unwrap_or_else(|| panic!("{place}: {value}")) {
                 let property = schema["properties"]
                     .get(name)
                     .unwrap_or(&schema["additionalProperties"]);
@@ -24,10 +22,8 @@ fn check(value: &Value, schema: &Value, document: &Value, place: &str) {
             }
         }
         Some("array") => {
-            let items = value
-                .as_array()
-                .unwrap_or_else(|| panic!("{place}: {value}"));
-            for item in items {
+            let items = value.as_array();
+            for item in items.unwrap_or_else(|| panic!("{place}: {value}")) {
                 check(item, &schema["items"], document, place);
             }
         }
@@ -51,27 +47,14 @@ async fn answers_and_errors_are_as_the_description_says() {
     assert_eq!(status, 200);
     let document: Value = serde_json::from_str(&document).unwrap();
     assert_eq!(document["openapi"], "3.1.0");
-    let text = std::fs::read_to_string(hlorank_tests::fixture("hlo/mlp_train.before_opt.hlo.txt"))
-        .unwrap();
-    let put =
-        serde_json::json!({ "graph": { "hloText": text, "task": "TASK_LAYOUT" } }).to_string();
-    for (method, json) in [
-        ("ModelService/ListModels", "{}"),
-        ("CostModelService/PutGraph", &*put),
-        ("CostModelService/RankConfigs", "{}"),
-    ] {
+    let text = fs::read_to_string(fixture("hlo/mlp_train.before_opt.hlo.txt")).unwrap();
+    let put = json!({ "graph": { "hloText": text, "task": "TASK_LAYOUT" } }).to_string();
+    for (method, json, status) in [(LIST, "{}", 200), (PUT, &*put, 200), (RANK, "{}", 400)] {
         let answered = call(server.endpoint(), method, json).await;
-        let responses = &document["paths"][format!("/hlorank.v1.{method}")]["post"]["responses"];
-        let response = if answered.status == 200 {
-            &responses["200"]
-        } else {
-            &responses["default"]
-        };
-        check(
-            &answered.json(),
-            &response["content"]["application/json"]["schema"],
-            &document,
-            method,
-        );
+        assert_eq!(answered.status, status, "{method}: {}", answered.body);
+        let described = if status == 200 { "200" } else { "default" };
+        let post = &document["paths"][format!("/hlorank.v1.{method}")]["post"];
+        let schema = &post["responses"][described]["content"]["application/json"]["schema"];
+        check(&answered.json(), schema, &document, method);
     }
 }

@@ -11,43 +11,19 @@ fn to_u32(count: usize) -> u32 {
     count.try_into().unwrap()
 }
 
-/// Returns the three forms of the same layouts. All but the last are the compiler's.
-fn layouts(count: usize, slots: usize) -> [Configs; 3] {
-    let changed = NodeLayout {
-        node: 3,
-        tensors: vec![TensorLayout {
-            minor_to_major: vec![1, 0],
-        }],
+/// Returns requests for the same layouts of the first dots in every form. All but the last are the compiler's.
+fn layout_requests(count: usize, slots: usize) -> Vec<RankConfigsRequest> {
+    let nodes = &[3, 4][..slots];
+    let mut choices = vec![vec![0]; count - 1];
+    choices.push(vec![1, 0]);
+    let graph = Graph {
+        configurable_nodes: nodes.to_vec(),
+        ..layout_graph()
     };
-    let mut configs = vec![LayoutConfig::default(); count - 1];
-    configs.push(LayoutConfig {
-        nodes: vec![changed],
-    });
-    let tables = vec![
-        LayoutTable {
-            entries: ENTRIES.to_vec()
-        };
-        slots
-    ];
-    let mut indices = vec![0; count * slots];
-    indices[(count - 1) * slots] = 1;
-    let mut change_counts = vec![0; count - 1];
-    change_counts.push(1);
-    [
-        Configs::LayoutConfigs(LayoutConfigs { configs }),
-        Configs::PackedLayoutConfigs(PackedLayoutConfigs {
-            config_count: to_u32(count),
-            tables: tables.clone(),
-            indices: indices.into(),
-        }),
-        Configs::DeltaLayoutConfigs(DeltaLayoutConfigs {
-            tables,
-            base: vec![0; slots],
-            change_counts,
-            change_slots: vec![0],
-            change_entries: vec![1],
-        }),
-    ]
+    forms(&Configurations::Layout(layouts(slots, &choices)), nodes)
+        .into_iter()
+        .map(|configs| rank_request(graph.clone(), configs))
+        .collect()
 }
 
 fn readable_tiles(count: usize, dimensions: usize) -> Configs {
@@ -60,78 +36,43 @@ fn readable_tiles(count: usize, dimensions: usize) -> Configs {
     })
 }
 
-/// Returns requests with this number of configurations in every form.
-fn forms(count: usize) -> Vec<RankConfigsRequest> {
-    let layouts = layouts(count, 2).map(|configs| rank_request(layout_graph(), configs));
-    let tiles =
-        [readable_tiles(count, 2), tiles(count)].map(|configs| rank_request(kernel(), configs));
-    [layouts.to_vec(), tiles.to_vec()].concat()
-}
-
 #[tokio::test]
 async fn configurations_of_every_form() {
     let servers = Servers::start(&["--max-configs=3"]).await;
-    for at in forms(3) {
-        servers.take(at).await;
-    }
-    for past in forms(4) {
-        servers
-            .refuse(
-                past,
-                Past::setting("TOO_MANY_CONFIGS", "--max-configs", 4, 3),
-            )
-            .await;
-    }
+    let forms = |count| {
+        let tiles = [readable_tiles(count, 2), tiles(count)];
+        let tiles = tiles.map(|configs| rank_request(kernel(), configs));
+        layout_requests(count, 2).into_iter().chain(tiles)
+    };
+    let past = Past::setting("TOO_MANY_CONFIGS", "--max-configs", 4, 3);
+    servers.check(forms(3), forms(4), past).await;
 }
 
 #[tokio::test]
 async fn entries_of_every_form() {
     let servers = Servers::start(&["--max-config-entries=5"]).await;
-    let one_slot = || Graph {
-        configurable_nodes: vec![3],
-        ..layout_graph()
-    };
-    let refusal =
-        |found| Past::setting("TOO_MANY_CONFIG_ENTRIES", "--max-config-entries", found, 5);
-    for at in layouts(5, 1) {
-        servers.take(rank_request(one_slot(), at)).await;
-    }
-    for past in layouts(6, 1) {
-        servers
-            .refuse(rank_request(one_slot(), past), refusal(6))
-            .await;
-    }
-    for past in layouts(3, 2) {
-        servers
-            .refuse(rank_request(layout_graph(), past), refusal(6))
-            .await;
-    }
+    let past = [layout_requests(6, 1), layout_requests(3, 2)].concat();
+    let rejection = Past::setting("TOO_MANY_CONFIG_ENTRIES", "--max-config-entries", 6, 5);
+    servers.check(layout_requests(5, 1), past, rejection).await;
     servers.take(rank_request(kernel(), tiles(64))).await;
 }
 
 #[tokio::test]
 async fn bounds_of_a_tile() {
     let servers = Servers::start(&[]).await;
-    for form in [readable_tiles, wide_tiles] {
-        servers.take(rank_request(kernel(), form(3, 64))).await;
-        servers
-            .refuse(
-                rank_request(kernel(), form(3, 65)),
-                Past::fixed("LIST_TOO_LONG", 65, 64),
-            )
-            .await;
-    }
-    let claimed = PackedTileConfigs {
+    let forms = |bounds| {
+        [readable_tiles(3, bounds), wide_tiles(3, bounds)]
+            .map(|configs| rank_request(kernel(), configs))
+    };
+    let past = Past::fixed("LIST_TOO_LONG", 65, 64);
+    servers.check(forms(64), forms(65), past).await;
+    let claimed = Configs::PackedTileConfigs(PackedTileConfigs {
         config_count: 1,
         input_bound_count: u32::MAX,
         ..Default::default()
-    };
-    let past = Past::fixed("LIST_TOO_LONG", u32::MAX as usize, 64);
-    servers
-        .refuse(
-            rank_request(kernel(), Configs::PackedTileConfigs(claimed)),
-            past,
-        )
+    });
+    Past::fixed("LIST_TOO_LONG", u32::MAX as usize, 64)
+        .refuses(&servers.limited, rank_request(kernel(), claimed))
         .await;
 }
 
@@ -149,15 +90,15 @@ async fn tensors_of_a_node_and_their_dimensions() {
         let configs = vec![LayoutConfig::default(), LayoutConfig { nodes }];
         // Features that do not tell how many dimensions a tensor has.
         let graph = graph_of(Source::Features(features(4, &[])));
-        rank_request(graph, Configs::LayoutConfigs(LayoutConfigs { configs }))
+        [rank_request(
+            graph,
+            Configs::LayoutConfigs(LayoutConfigs { configs }),
+        )]
     };
-    servers.take(of(3, 6)).await;
-    servers
-        .refuse(of(4, 6), Past::fixed("LIST_TOO_LONG", 4, 3))
-        .await;
-    servers
-        .refuse(of(3, 7), Past::fixed("LIST_TOO_LONG", 7, 6))
-        .await;
+    let tensors = Past::fixed("LIST_TOO_LONG", 4, 3);
+    servers.check(of(3, 6), of(4, 6), tensors).await;
+    let dimensions = Past::fixed("LIST_TOO_LONG", 7, 6);
+    servers.check([], of(3, 7), dimensions).await;
 }
 
 /// Returns two layouts of two slots: the compiler's, and one whose first node has the last entry of a table of this
@@ -165,28 +106,20 @@ async fn tensors_of_a_node_and_their_dimensions() {
 fn last_of_a_table(entries: usize) -> [RankConfigsRequest; 2] {
     let mut first = vec![0; 3 * (entries - 1)];
     first.extend([9, 0, 0]);
-    let tables = vec![
-        LayoutTable { entries: first },
-        LayoutTable {
-            entries: ENTRIES.to_vec(),
-        },
-    ];
-    let last = entries - 1;
-    let indices: Vec<u8> = [0, 0, last, 0]
-        .into_iter()
-        .flat_map(|index| u16::try_from(index).unwrap_or(u16::MAX).to_le_bytes())
-        .collect();
+    let tables = [first, ENTRIES.to_vec()].map(|entries| LayoutTable { entries });
+    let last = to_u32(entries - 1);
+    let indices = [0, 0, u16::try_from(last).unwrap_or(u16::MAX), 0];
     let packed = PackedLayoutConfigs {
         config_count: 2,
-        tables: tables.clone(),
-        indices: indices.into(),
+        tables: tables.to_vec(),
+        indices: indices.into_iter().flat_map(u16::to_le_bytes).collect(),
     };
     let delta = DeltaLayoutConfigs {
-        tables,
+        tables: tables.to_vec(),
         base: vec![0; 2],
         change_counts: vec![0, 1],
         change_slots: vec![0],
-        change_entries: vec![to_u32(last)],
+        change_entries: vec![last],
     };
     [
         Configs::PackedLayoutConfigs(packed),
@@ -197,28 +130,17 @@ fn last_of_a_table(entries: usize) -> [RankConfigsRequest; 2] {
 
 #[tokio::test]
 async fn entries_of_a_table() {
-    let servers = Servers::start(&[]).await;
-    let [readable, ..] = layouts(2, 2);
-    let mut service = servers.limited.cost_model().await;
-    let expected = service
-        .rank_configs(rank_request(layout_graph(), readable))
-        .await
-        .unwrap()
-        .into_inner();
+    let server = TestServer::start().await;
+    let readable = layout_requests(2, 2).remove(0);
+    let expected = server.rank(readable).await.unwrap();
     for at in last_of_a_table(1 << 16) {
-        let answer = service
-            .rank_configs(at)
-            .await
-            .expect("it is at the limit")
-            .into_inner();
-        assert_eq!(
-            (answer.ranking, answer.ranking_scores),
-            (expected.ranking.clone(), expected.ranking_scores.clone())
-        );
+        let answer = server.rank(at).await.expect("it is at the limit");
+        assert_eq!(answer.ranking, expected.ranking);
+        assert_eq!(answer.ranking_scores, expected.ranking_scores);
     }
-    for past in last_of_a_table((1 << 16) + 1) {
-        servers
-            .refuse(past, Past::fixed("LIST_TOO_LONG", (1 << 16) + 1, 1 << 16))
+    for request in last_of_a_table((1 << 16) + 1) {
+        Past::fixed("LIST_TOO_LONG", (1 << 16) + 1, 1 << 16)
+            .refuses(&server, request)
             .await;
     }
 }
@@ -230,23 +152,15 @@ const ROWS: usize = 1 << 22;
 #[tokio::test]
 async fn rows_of_a_batch() {
     let server = TestServer::start_with(&["--max-configs=5000000"]).await;
-    let bounds = (0..=ROWS).flat_map(|tile| [tile % 4096 + 1, tile / 4096 + 1]);
-    let bounds: Vec<u8> = bounds
-        .flat_map(|bound| i32::try_from(bound).unwrap().to_le_bytes())
-        .collect();
+    let bounds = (0..=to_u32(ROWS)).flat_map(|tile| [tile % 4096 + 1, tile / 4096 + 1]);
     let all_different = PackedTileConfigs {
         config_count: to_u32(ROWS + 1),
         output_bound_count: 2,
-        bounds: bounds.into(),
+        bounds: bounds.flat_map(u32::to_le_bytes).collect(),
         ..PackedTileConfigs::default()
     };
     let request = rank_request(kernel(), Configs::PackedTileConfigs(all_different));
     let status = server.rank(request).await.unwrap_err();
-    let reason = reason(&status);
-    assert_eq!(
-        (status.code(), reason.as_str()),
-        (Code::InvalidArgument, "TOO_MANY_ROWS"),
-        "{status}"
-    );
+    assert_eq!(reason(&status), "TOO_MANY_ROWS", "{status}");
     says!(status.message(), "4194304", "1 GiB", "several batches");
 }

@@ -1,139 +1,78 @@
-//! Limits of the nodes, edges and bytes of a graph.
+//! Limits of the nodes, edges and bytes of a graph. Those of nodes and edges of a text are tested in `graph`.
 
 use hlorank_tests::prelude::*;
 
-use crate::limits::request::{Past, Servers, features, layouts_of, text};
+use crate::limits::request::{Past, Servers, dot_and, features, layouts_of};
 
 /// Returns a parameter and dots of it with itself, this number of nodes in total.
 fn dots(nodes: i64) -> Vec<u8> {
     let dots = (2..=nodes).map(|id| operation("dot", id, &[1, 1]));
-    single(
-        [operation("parameter", 1, &[])]
-            .into_iter()
-            .chain(dots)
-            .collect(),
-    )
-}
-
-/// Returns the same module as text.
-fn dots_text(nodes: usize) -> String {
-    let dots = (1..nodes).map(|node| {
-        format!(
-            "d.{node} = f32[8,8] dot(p, p), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}"
-        )
-    });
-    let lines: Vec<String> = ["p = f32[8,8] parameter(0)".to_owned()]
-        .into_iter()
-        .chain(dots)
-        .collect();
-    text(&lines)
+    let parameter = operation("parameter", 1, &[]);
+    single([parameter].into_iter().chain(dots).collect())
 }
 
 /// Returns a parameter, a dot of it, and this number of edges in total.
-fn edges(count: usize) -> Vec<u8> {
-    let reads = operation("custom-call", 3, &vec![2; count - 2]);
+fn module_of_edges(count: usize) -> Vec<u8> {
     single(vec![
         operation("parameter", 1, &[]),
         operation("dot", 2, &[1, 1]),
-        reads,
+        operation("custom-call", 3, &vec![2; count - 2]),
     ])
-}
-
-fn edges_text(count: usize) -> String {
-    let lines = [
-        "p = f32[8,8] parameter(0)".to_owned(),
-        "d = f32[8,8] dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}".to_owned(),
-        format!(
-            "c = f32[8,8] custom-call({}), custom_call_target=\"t\"",
-            vec!["d"; count - 2].join(", ")
-        ),
-    ];
-    text(&lines)
 }
 
 #[tokio::test]
 async fn nodes() {
     let servers = Servers::start(&["--max-nodes=6"]).await;
-    let form = |nodes: usize| {
+    let forms = |nodes: usize| {
         [
             Source::HloModule(dots(nodes.try_into().unwrap()).into()),
-            Source::HloText(dots_text(nodes)),
             Source::Features(features(nodes, &[[1, 0]])),
         ]
         .map(|source| rank_request(graph_of(source), layouts_of(1)))
     };
-    for at in form(6) {
-        servers.take(at).await;
-    }
-    for past in form(7) {
-        servers
-            .refuse(
-                past,
-                Past::setting("TOO_MANY_NODES", "--max-nodes", None, 6),
-            )
-            .await;
-    }
+    let past = Past::setting("TOO_MANY_NODES", "--max-nodes", None, 6);
+    servers.check(forms(6), forms(7), past).await;
 }
 
 #[tokio::test]
 async fn computations_are_bounded_as_nodes_are() {
     let servers = Servers::start(&["--max-nodes=3"]).await;
     let computations = |more: Vec<HloComputationProto>| {
-        let dot = computation(
-            1,
-            vec![operation("parameter", 1, &[]), operation("dot", 2, &[1, 1])],
-        );
-        let all = [dot].into_iter().chain(more);
-        rank_request(
-            graph_of(Source::HloModule(module(all.collect()).into())),
-            layouts_of(1),
-        )
+        let dot = [operation("parameter", 1, &[]), operation("dot", 2, &[1, 1])];
+        let dot = computation(1, dot.into());
+        let module = module([dot].into_iter().chain(more).collect());
+        [rank_request(graph_of_module(module), layouts_of(1))]
     };
-    servers
-        .take(computations(vec![computation(
-            2,
-            vec![instruction(3, &[])],
-        )]))
-        .await;
+    let at = computations(vec![computation(2, vec![instruction(3, &[])])]);
     // Computations without instructions have no nodes, and are counted before they are checked.
-    let empty = (2..5).map(|id| computation(id, vec![]));
-    let past = Past::setting("TOO_MANY_NODES", "--max-nodes", None, 3);
-    let message = servers.refuse(computations(empty.collect()), past).await;
-    says!(message, "3 computations");
+    let past = computations((2..5).map(|id| computation(id, vec![])).collect());
+    let rejection = Past::setting("TOO_MANY_NODES", "--max-nodes", None, 3);
+    let rejection = rejection.saying("3 computations");
+    servers.check(at, past, rejection).await;
 }
 
 #[tokio::test]
-async fn edges_of_every_form() {
+async fn edges() {
     let servers = Servers::start(&["--max-nodes=9"]).await;
-    let form = |count: usize| {
+    let forms = |count: usize| {
         // All edges that nine nodes can have without a cycle, and then the first again.
         let every = (1..9).flat_map(|from| (0..from).map(move |to| [from, to]));
         let pairs: Vec<[u32; 2]> = every.cycle().take(count).collect();
         [
-            Source::HloModule(edges(count).into()),
-            Source::HloText(edges_text(count)),
+            Source::HloModule(module_of_edges(count).into()),
             Source::Features(features(9, &pairs)),
         ]
         .map(|source| rank_request(graph_of(source), layouts_of(1)))
     };
-    for at in form(36) {
-        servers.take(at).await;
-    }
-    for past in form(37) {
-        servers
-            .refuse(
-                past,
-                Past::setting("TOO_MANY_EDGES", "--max-nodes", None, 36),
-            )
-            .await;
-    }
+    let past = Past::setting("TOO_MANY_EDGES", "--max-nodes", None, 36);
+    servers.check(forms(36), forms(37), past).await;
 }
 
 #[tokio::test]
 async fn bytes_of_a_module_and_of_a_text() {
     let servers = Servers::start(&["--max-message-bytes=2000"]).await;
     let forms = |bytes: usize| {
-        let mut module = two_dots();
+        let mut module = dots(2);
         // A second name of the module as tag, length and bytes.
         let name = bytes - module.len() - 3;
         module.extend([
@@ -142,19 +81,10 @@ async fn bytes_of_a_module_and_of_a_text() {
             u8::try_from(name / 128).unwrap(),
         ]);
         module.resize(bytes, b'm');
-        let mut text = dots_text(4);
-        text.extend(std::iter::repeat_n(' ', bytes - text.len()));
+        let text = format!("{:bytes$}", dot_and([]));
         [Source::HloModule(module.into()), Source::HloText(text)]
+            .map(|source| rank_request(graph_of(source), layouts_of(1)))
     };
-    for (at, node) in forms(1000).into_iter().zip([3, 1]) {
-        servers
-            .take(rank_request(graph_of(at), layouts_of(node)))
-            .await;
-    }
-    for past in forms(1001) {
-        let refusal = Past::setting("GRAPH_TOO_LARGE", "--max-message-bytes", 1001, 1000);
-        servers
-            .refuse(rank_request(graph_of(past), layouts_of(3)), refusal)
-            .await;
-    }
+    let past = Past::setting("GRAPH_TOO_LARGE", "--max-message-bytes", 1001, 1000);
+    servers.check(forms(1000), forms(1001), past).await;
 }

@@ -4,25 +4,23 @@ use hlorank_proto::v1::Adapt;
 use hlorank_tests::prelude::*;
 
 use crate::limits::{
-    open_call::{OpenCall, framed},
+    open_call::status_of,
     request::{kernel, tiles, wide_tiles},
 };
 
 const REPORT: &str = "/hlorank.v1.CostModelService/ReportMeasurements";
 
+/// Enough for a report.
+const STORE_BYTES: &str = "--max-measurements-bytes=1073741824";
+
 /// Measurements of a report, and of a call.
 const REPORTED: usize = 10_000;
 const LEARNED: usize = 2_000;
 
-async fn with_store(folder: &Path) -> TestServer {
-    let store = store_flag(folder);
-    TestServer::start_with(&[&store, "--max-measurements-bytes=1073741824"]).await
-}
-
-/// Returns ids of the maximum length, each another.
-fn ids(count: usize) -> Vec<prost::bytes::Bytes> {
+/// Returns distinct ids of this number of digits.
+fn ids(count: usize, digits: usize) -> Vec<Bytes> {
     (0..count)
-        .map(|number| format!("{number:064}").into_bytes().into())
+        .map(|number| format!("{number:0digits$}").into())
         .collect()
 }
 
@@ -35,12 +33,10 @@ fn report() -> ReportMeasurementsRequest {
         seconds: vec![0.5; REPORTED],
         repeats: vec![1_000_000; REPORTED],
         failures: vec![0; REPORTED],
-        ids: ids(REPORTED),
+        ids: ids(REPORTED, 64),
         reporter: "r".repeat(256),
         reported_at: vec![253_402_300_799; REPORTED],
-        leases: (0..REPORTED)
-            .map(|number| format!("{number:016}").into_bytes().into())
-            .collect(),
+        leases: ids(REPORTED, 16),
         search: "s".repeat(64),
         machine: "m".repeat(256),
     }
@@ -48,49 +44,31 @@ fn report() -> ReportMeasurementsRequest {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_report_has_as_many_measurements_with_ids_as_documented() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = with_store(folder.path()).await;
+    let (_folder, server, _) = storing_server(&[STORE_BYTES]).await;
     let answer = server
         .cost_model()
         .await
         .report_measurements(report())
-        .await
-        .unwrap()
-        .into_inner();
-    assert_eq!(answer.accepted as usize, REPORTED);
-    let mut past = report();
-    past.ids.push(vec![1].into());
-    let refused = server
-        .cost_model()
-        .await
-        .report_measurements(past)
-        .await
-        .unwrap_err();
-    says!(refused.message(), "ids");
+        .await;
+    assert_eq!(answer.unwrap().into_inner().accepted as usize, REPORTED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_that_a_client_sends_one_by_one_count_as_those_in_a_list() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = with_store(folder.path()).await;
-    let whole = report();
-    let lists = ReportMeasurementsRequest {
-        seconds: vec![],
-        repeats: vec![],
-        failures: vec![],
-        ..whole.clone()
-    };
+    let (_folder, server, _) = storing_server(&[STORE_BYTES]).await;
+    let mut lists = report();
+    let seconds = std::mem::take(&mut lists.seconds);
+    lists.repeats.clear();
+    lists.failures.clear();
     let mut message = lists.encode_to_vec();
-    for number in 0..REPORTED {
+    for number in seconds {
         // Fields 4 to 6 without a list: a double, and two numbers.
         message.push(4 << 3 | 1);
-        message.extend(whole.seconds[number].to_le_bytes());
+        message.extend(number.to_le_bytes());
         message.extend([5 << 3, 1, 6 << 3, 0]);
     }
-    let call = OpenCall::open(&server.channel().await, REPORT);
-    call.send(framed(0, &message));
-    let status = call.ended().await;
-    assert_eq!(status.code(), tonic::Code::Ok, "{status}");
+    let status = status_of(&server.channel().await, REPORT, &message).await;
+    assert_eq!(status.code(), Code::Ok, "{status}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -103,7 +81,7 @@ async fn a_call_has_as_many_measured_configurations_with_ids_as_documented() {
         seconds: vec![0.5; LEARNED],
         repeats: vec![1; LEARNED],
         failures: vec![0; LEARNED],
-        ids: ids(LEARNED),
+        ids: ids(LEARNED, 64),
         ..Adapt::default()
     });
     let answer = server.rank(request).await.unwrap();
@@ -114,10 +92,6 @@ async fn a_call_has_as_many_measured_configurations_with_ids_as_documented() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_has_as_many_configurations_as_documented() {
     let server = TestServer::start().await;
-    let mut service = CostModelServiceClient::new(server.channel().await)
-        .max_encoding_message_size(usize::MAX)
-        .max_decoding_message_size(usize::MAX);
     let request = rank_request(kernel(), tiles(500_000));
-    let answer = service.rank_configs(request).await.unwrap().into_inner();
-    assert_eq!(answer.ranking.len(), 500_000);
+    assert_eq!(server.rank(request).await.unwrap().ranking.len(), 500_000);
 }

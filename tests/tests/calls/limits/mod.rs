@@ -12,6 +12,6 @@ mod memory;
 mod nesting;
 mod open_call;
 mod places;
-mod request;
+pub(crate) mod request;
 mod requests;
 mod streams;

@@ -4,7 +4,7 @@ use futures::{
     StreamExt as _,
     channel::mpsc::{UnboundedSender, unbounded},
 };
-use hlorank_tests::prelude::*;
+use hlorank_tests::{attackers::messages::framed, prelude::*};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use tonic::body::Body;
@@ -33,14 +33,12 @@ impl OpenCall {
             .unwrap();
         let answer = channel.clone().oneshot(request);
         let status = tokio::spawn(async {
-            let answer = match answer.await {
-                Ok(answer) => answer,
-                Err(error) => return Status::from_error(error.into()),
-            };
-            match Status::from_header_map(answer.headers()) {
-                Some(status) => status,
-                None => in_trailers(answer.into_body()).await,
+            let answer = answer.await.unwrap();
+            if let Some(status) = Status::from_header_map(answer.headers()) {
+                return status;
             }
+            let body = answer.into_body().collect().await.unwrap();
+            Status::from_header_map(body.trailers().unwrap()).unwrap()
         });
         Self { messages, status }
     }
@@ -49,11 +47,6 @@ impl OpenCall {
     pub(crate) fn send(&self, bytes: impl Into<Bytes>) {
         // An error means that the server has ended the call.
         let _ = self.messages.unbounded_send(bytes.into());
-    }
-
-    /// Sends a message.
-    pub(crate) fn send_message(&self, message: &impl Message) {
-        self.send(framed(0, &message.encode_to_vec()));
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -66,20 +59,9 @@ impl OpenCall {
     }
 }
 
-/// Returns the bytes of a message with this compression flag.
-pub(crate) fn framed(flag: u8, message: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(message.len()).unwrap();
-    [&[flag], &length.to_be_bytes()[..], message].concat()
-}
-
-/// Reads an answer to its end.
-async fn in_trailers(mut body: Body) -> Status {
-    while let Some(frame) = body.frame().await {
-        match frame.map(Frame::into_trailers) {
-            Ok(Ok(trailers)) => return Status::from_header_map(&trailers).unwrap(),
-            Ok(Err(_)) => {}
-            Err(status) => return status,
-        }
-    }
-    panic!("the answer has no status")
+/// Makes a call with one message of these bytes, and returns its status.
+pub(crate) async fn status_of(channel: &Channel, path: &str, message: &[u8]) -> Status {
+    let call = OpenCall::open(channel, path);
+    call.send(framed(message, false));
+    call.ended().await
 }

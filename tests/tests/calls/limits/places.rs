@@ -1,46 +1,32 @@
 //! Calls whose message does not arrive take no place of others.
 
-use hlorank_tests::prelude::*;
-
-use crate::limits::{
-    open_call::{OpenCall, framed},
-    request::{kernel, tiles},
+use hlorank_tests::{
+    attackers::{RANK, RANK_STREAM, messages::framed},
+    prelude::*,
 };
 
-const RANK: &str = "/hlorank.v1.CostModelService/RankConfigs";
+use crate::limits::{
+    open_call::OpenCall,
+    request::{Past, kernel, tiles},
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_without_messages_make_room_for_others() {
     let server = TestServer::start_with(&["--max-requests=8", "--max-client-requests=4"]).await;
     let channel = server.channel().await;
-    let calls: Vec<_> = (0..20).map(|_| OpenCall::open(&channel, RANK)).collect();
-    let mut displaced = 0;
-    while displaced < 16 {
-        displaced = calls.iter().filter(|call| !call.is_open()).count();
+    let mut calls: Vec<_> = (0..20).map(|_| OpenCall::open(&channel, RANK)).collect();
+    let mut displaced = Vec::new();
+    while displaced.len() < 16 {
+        displaced.extend(calls.extract_if(.., |call| !call.is_open()));
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     for _ in 0..20 {
-        let answer = server
-            .cost_model()
-            .await
-            .rank_configs(rank_request(kernel(), tiles(3)))
-            .await;
-        assert_eq!(answer.unwrap().into_inner().ranking.len(), 3);
+        let answer = server.rank(rank_request(kernel(), tiles(3))).await;
+        assert_eq!(answer.unwrap().ranking.len(), 3);
     }
-    let (ended, open): (Vec<_>, Vec<_>) = calls.into_iter().partition(|call| !call.is_open());
-    println!(
-        "{} calls without a message ended, {} are open",
-        ended.len(),
-        open.len()
-    );
-    for call in ended {
+    for call in displaced {
         let status = call.ended().await;
-        let info = status.get_details_error_info().unwrap();
-        assert_eq!(
-            (status.code(), info.reason.as_str()),
-            (Code::ResourceExhausted, "CLIENT_LIMIT")
-        );
-        assert_eq!(info.metadata["limit"], "--max-client-requests");
+        Past::setting("CLIENT_LIMIT", "--max-client-requests", None, 4).check(&status);
         assert!(status.get_details_retry_info().is_some());
     }
 }
@@ -49,13 +35,13 @@ async fn calls_without_messages_make_room_for_others() {
 async fn a_call_that_sends_its_message_slowly_is_not_ended_for_those_that_send_nothing() {
     let server = TestServer::start_with(&["--max-client-requests=4"]).await;
     let channel = server.channel().await;
-    let message = prost::Message::encode_to_vec(&rank_request(kernel(), tiles(3)));
     let mut silent: Vec<_> = [(); 5].map(|()| OpenCall::open(&channel, RANK)).into();
     until_one_ends(&mut silent).await;
     // From here on, all places are taken, and every new call ends the one that has sent nothing for longest.
     let slow = OpenCall::open(&channel, RANK);
     until_one_ends(&mut silent).await;
-    let framed = framed(0, &message);
+    let message = rank_request(kernel(), tiles(3)).encode_to_vec();
+    let framed = framed(&message, false);
     let (first, last) = framed.split_at(framed.len() - 1);
     for part in first.chunks(8) {
         slow.send(part.to_vec());
@@ -82,14 +68,13 @@ async fn open_streams_hold_their_windows() {
     let flags = ["--stream-window-bytes=100000", "--max-call-bytes=500000"];
     let server = TestServer::start_with(&flags).await;
     let channel = server.channel().await;
-    let stream = "/hlorank.v1.CostModelService/RankConfigsStream";
     // One client may hold three quarters.
-    let streams = [(); 3].map(|()| OpenCall::open(&channel, stream));
-    let held = |scrape: &hlorank_tests::Scrape| scrape.value("hlorank_call_bytes", &[]);
+    let streams = [(); 3].map(|()| OpenCall::open(&channel, RANK_STREAM));
+    let held = |scrape: &Scrape| scrape.value("hlorank_call_bytes", &[]);
     server
         .until_metrics(|scrape| held(scrape) == 3.0 * WINDOW as f64)
         .await;
-    let refused = OpenCall::open(&channel, stream).ended().await;
+    let refused = OpenCall::open(&channel, RANK_STREAM).ended().await;
     assert_eq!(reason(&refused), "MEMORY_FULL", "{refused}");
     drop(streams);
     server.until_metrics(|scrape| held(scrape) == 0.0).await;

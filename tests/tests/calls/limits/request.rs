@@ -34,7 +34,7 @@ pub(crate) fn tiles(count: usize) -> Configs {
     wide_tiles(count, 2)
 }
 
-/// Returns such tiles with this number of dimensions.
+/// Returns such tiles with this number of dimensions, 4 bytes each.
 pub(crate) fn wide_tiles(count: usize, dimensions: usize) -> Configs {
     Configs::PackedTileConfigs(repeated_tiles(count, dimensions))
 }
@@ -49,9 +49,14 @@ pub(crate) fn features(nodes: usize, edges: &[[u32; 2]]) -> GraphFeatures {
     }
 }
 
-/// Returns HLO text whose entry computation has these lines.
-pub(crate) fn text(lines: &[String]) -> String {
-    format!("HloModule m\n\nENTRY e {{\n  {}\n}}\n", lines.join("\n  "))
+/// Returns HLO text of a parameter, `p`, a dot of it with itself, `d`, and these lines.
+pub(crate) fn dot_and(lines: impl IntoIterator<Item = String>) -> String {
+    let lines: Vec<String> = lines.into_iter().collect();
+    let dot = "p = f32[8,8] parameter(0)\n  d = f32[8,8] dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}";
+    format!(
+        "HloModule m\n\nENTRY e {{\n  {dot}\n  {}\n}}\n",
+        lines.join("\n  ")
+    )
 }
 
 /// A server with the tested limits, and one that accepts more.
@@ -60,15 +65,17 @@ pub(crate) struct Servers {
     usual: TestServer,
 }
 
-/// Expected rejection of a request that exceeds a limit.
+/// Expected rejection of a request that exceeds a limit. A reason has one code.
+#[derive(Clone, Copy)]
 pub(crate) struct Past {
-    pub(crate) code: Code,
-    pub(crate) reason: &'static str,
+    reason: &'static str,
     /// Setting that raises the limit, if there is one.
-    pub(crate) setting: Option<&'static str>,
+    setting: Option<&'static str>,
     /// What the request has, if the server counts to the end.
-    pub(crate) found: Option<usize>,
-    pub(crate) allowed: usize,
+    found: Option<usize>,
+    allowed: usize,
+    /// What the message says besides.
+    words: &'static str,
 }
 
 impl Servers {
@@ -81,35 +88,46 @@ impl Servers {
 
     /// Asserts that a request has the same answer as on the server that accepts more.
     pub(crate) async fn take(&self, request: RankConfigsRequest) {
-        let [answer, usual] = [
-            self.limited
-                .cost_model()
-                .await
-                .rank_configs(request.clone())
-                .await
-                .expect("it is at the limit"),
-            self.usual
-                .cost_model()
-                .await
-                .rank_configs(request)
-                .await
-                .unwrap(),
-        ]
-        .map(tonic::Response::into_inner);
+        let answer = self.limited.rank(request.clone()).await;
+        let answer = answer.expect("it is at the limit");
+        let usual = self.usual.rank(request).await.unwrap();
         assert!(!answer.ranking.is_empty());
-        assert_eq!(
-            (answer.ranking, answer.ranking_scores),
-            (usual.ranking, usual.ranking_scores)
-        );
+        assert_eq!(answer.ranking, usual.ranking);
+        assert_eq!(answer.ranking_scores, usual.ranking_scores);
     }
 
-    /// Asserts that a request is rejected, and returns the message.
-    pub(crate) async fn refuse(&self, request: RankConfigsRequest, past: Past) -> String {
-        past.refuses(self.limited.cost_model().await, request).await
+    /// Asserts that all forms of a request are accepted at a limit, and rejected past it.
+    pub(crate) async fn check(
+        &self,
+        at: impl IntoIterator<Item = RankConfigsRequest>,
+        past: impl IntoIterator<Item = RankConfigsRequest>,
+        rejection: Past,
+    ) {
+        for request in at {
+            self.take(request).await;
+        }
+        for request in past {
+            rejection.refuses(&self.limited, request).await;
+        }
     }
 }
 
 impl Past {
+    /// Expects a rejection for a fixed limit.
+    pub(crate) fn fixed(
+        reason: &'static str,
+        found: impl Into<Option<usize>>,
+        allowed: usize,
+    ) -> Self {
+        Self {
+            reason,
+            setting: None,
+            found: found.into(),
+            allowed,
+            words: "",
+        }
+    }
+
     /// Expects a rejection for a limit that a setting raises.
     pub(crate) fn setting(
         reason: &'static str,
@@ -118,67 +136,35 @@ impl Past {
         allowed: usize,
     ) -> Self {
         Self {
-            code: Code::InvalidArgument,
-            reason,
             setting: Some(setting),
-            found: found.into(),
-            allowed,
+            ..Self::fixed(reason, found, allowed)
         }
     }
 
-    /// Expects a rejection for a fixed limit.
-    pub(crate) fn fixed(
-        reason: &'static str,
-        found: impl Into<Option<usize>>,
-        allowed: usize,
-    ) -> Self {
-        Self {
-            code: Code::InvalidArgument,
-            reason,
-            setting: None,
-            found: found.into(),
-            allowed,
-        }
+    /// Expects these words, too.
+    pub(crate) fn saying(self, words: &'static str) -> Self {
+        Self { words, ..self }
     }
 
-    pub(crate) async fn refuses(
-        &self,
-        mut service: CostModelServiceClient<Channel>,
-        request: RankConfigsRequest,
-    ) -> String {
-        let status = service.rank_configs(request).await.expect_err(self.reason);
+    pub(crate) async fn refuses(&self, server: &TestServer, request: RankConfigsRequest) {
+        let status = server.rank(request).await.expect_err(self.reason);
         self.check(&status);
-        status.message().to_owned()
     }
 
     pub(crate) fn check(&self, status: &Status) {
-        let info = status
-            .get_details_error_info()
-            .unwrap_or_else(|| panic!("{status} has no ErrorInfo"));
-        assert_eq!(
-            (status.code(), info.reason.as_str()),
-            (self.code, self.reason),
-            "{status}"
-        );
+        assert_eq!(reason(status), self.reason, "{status}");
         let numbers = [("found", self.found), ("allowed", Some(self.allowed))];
         let numbers = numbers
             .into_iter()
-            .filter_map(|(key, number)| Some((key, number?.to_string())));
-        let said: HashMap<&str, String> = numbers
-            .chain(self.setting.map(|setting| ("limit", setting.to_owned())))
-            .collect();
-        let metadata: HashMap<&str, String> = info
-            .metadata
-            .iter()
-            .map(|(key, value)| (key.as_str(), value.clone()))
-            .collect();
+            .filter_map(|(key, number)| Some((key.to_owned(), number?.to_string())));
+        let setting = self
+            .setting
+            .map(|name| ("limit".to_owned(), name.to_owned()));
+        let said: HashMap<String, String> = numbers.chain(setting).collect();
+        let metadata = status.get_details_error_info().unwrap().metadata;
         assert_eq!(metadata, said, "{status}");
-        for word in said.values() {
-            assert!(
-                status.message().contains(word),
-                "{:?} does not say {word}",
-                status.message()
-            );
+        for word in said.values().map(String::as_str).chain([self.words]) {
+            says!(status.message(), word);
         }
     }
 }

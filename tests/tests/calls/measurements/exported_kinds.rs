@@ -1,7 +1,5 @@
 //! Measurements of every kind of graph and configuration are exported and imported without loss.
 
-use hlorank_tests::prelude::*;
-
 use super::{
     exported::{hlorank, path, run},
     *,
@@ -60,17 +58,14 @@ impl Measurable {
         let text = "HloModule f\nENTRY e {\n  p = f32[8]{0} parameter(0)\n  a = f32[8]{0} exponential(p)\n  \
                     b = f32[8]{0} negate(a)\n  c = f32[8]{0} add(b, p)\n  ROOT d = f32[8]{0} multiply(c, p)\n}\n";
         let path = Path::new("program.hlo.txt");
-        let bytes = text.as_bytes().to_vec();
-        let text = GraphFile::parse(path, bytes, Task::Fusion, &Limits::default()).unwrap();
+        let text = GraphFile::parse(path, text.into(), Task::Fusion, &Limits::default()).unwrap();
         let text = &text.graphs[0];
         let fusions = random_fusions(&text.graph, 24, &mut random);
         let fusions = Configurations::Fusion(fusions);
         all.push(Self::new("programs before fusion as text", text, fusions));
         // Schedules of Halide and TVM, and whatever else models of feature sets rank.
-        for model in client.list_models().await.unwrap() {
-            let Some(set) = model.feature_set else {
-                continue;
-            };
+        let models = client.list_models().await.unwrap().into_iter();
+        for set in models.filter_map(|model| model.feature_set) {
             let kind = format!("columns of {}", set.name);
             // A set without columns of nodes has graphs of one node.
             let (nodes, edges) = match set.node_features.len() {
@@ -84,13 +79,10 @@ impl Measurable {
             let columns = set.config_features.len();
             all.push(Self::of_features(&kind, &graph, columns, &mut random));
         }
-        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         let loops = Loops::graph(4, &mut random);
-        let loops = loops.described(
-            names(&["depth", "iterations", "flops"]),
-            names(&["tile", "unroll"]),
-        );
-        let loops = loops.unwrap();
+        let nodes = ["depth", "iterations", "flops"].map(str::to_owned);
+        let columns = ["tile", "unroll"].map(str::to_owned);
+        let loops = loops.described(nodes.to_vec(), columns.to_vec()).unwrap();
         all.push(Self::of_features("a described set", &loops, 2, &mut random));
         let space = ParameterSpace::new("1024 x 512");
         all.push(Self::of_features("a space", &space.graph, 2, &mut random));
@@ -99,36 +91,31 @@ impl Measurable {
 
     /// Reports some configurations as those of a reporter: times of several runs, and every kind of failure.
     async fn report(&self, client: &Client, target: &str, reporter: &str, first: usize) {
-        let chosen: Vec<usize> = (first..self.configurations.len())
-            .step_by(2)
-            .take(12)
-            .collect();
+        let all = first..self.configurations.len();
+        let chosen: Vec<usize> = all.step_by(2).take(12).collect();
         let failures = [
             MeasurementFailure::Compile,
             MeasurementFailure::Crash,
             MeasurementFailure::WrongResult,
             MeasurementFailure::Timeout,
         ];
-        let outcome = |place: usize| match place.checked_sub(4) {
-            None => MeasuredOutcome::Failed(failures[place]),
-            Some(place) => MeasuredOutcome::Time {
-                seconds: 1e-3 / (place as f64 + 3.0),
-                repeats: u32::try_from(place + 1).unwrap(),
-            },
-        };
-        let outcomes: Vec<MeasuredOutcome> = (0..chosen.len()).map(outcome).collect();
+        let times = (3_u32..)
+            .zip(1..)
+            .map(|(part, repeats)| MeasuredOutcome::Time {
+                seconds: 1e-3 / f64::from(part),
+                repeats,
+            });
+        let outcomes = failures.map(MeasuredOutcome::Failed).into_iter();
+        let outcomes: Vec<MeasuredOutcome> = outcomes.chain(times).take(chosen.len()).collect();
         let ids = chosen.iter().map(|config| format!("{reporter} {config}"));
         let adapt = Adapt::new(target)
             .measured(&self.configurations.select(&chosen), &outcomes)
             .ids(ids);
         // As if another server had kept them.
-        let times: Vec<u64> = (0..)
-            .map(|day| 157_800_000 + day * 86_400)
-            .take(chosen.len())
-            .collect();
-        let report = reported(reporter, &times);
+        let times = (157_800_000..).step_by(86_400).take(chosen.len());
+        let details = reported(reporter, &times.collect::<Vec<u64>>());
         let answer = client
-            .report_measurements_with(&report, &self.handle, &adapt)
+            .report_measurements_with(&details, &self.handle, &adapt)
             .await
             .unwrap_or_else(|error| panic!("{}: {error}", self.kind));
         assert_eq!(answer.accepted as usize, chosen.len(), "{}", self.kind);
@@ -137,18 +124,15 @@ impl Measurable {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_kind_of_measurement_is_exported_and_imported_bit_for_bit() {
-    let folders = [folder(), folder()];
-    let (one, one_client) = start(folders[0].path(), &[&all_models_flag()]).await;
-    let (other, other_client) = start(folders[1].path(), &[&all_models_flag()]).await;
-    let measurables = Measurable::every_kind(&one_client).await;
+    let (folder, one, of_one) = storing_server(&[&all_models_flag()]).await;
+    let (_other_folder, other, of_other) = storing_server(&[&all_models_flag()]).await;
+    let measurables = Measurable::every_kind(&of_one).await;
     for measurable in &measurables {
-        measurable.report(&one_client, TARGET, "ann", 0).await;
-        measurable.report(&one_client, TARGET, "bob", 1).await;
-        measurable
-            .report(&one_client, "another board", "ann", 0)
-            .await;
+        measurable.report(&of_one, TARGET, "ann", 0).await;
+        measurable.report(&of_one, TARGET, "bob", 1).await;
+        measurable.report(&of_one, "another board", "ann", 0).await;
     }
-    let exported = folders[0].path().join("exported");
+    let exported = folder.path().join("exported");
     let written = hlorank(&one, &["export", "--out", path(&exported)]);
     let files = written["files"].as_array().unwrap();
     assert_eq!(files.len(), 2 * measurables.len());
@@ -156,45 +140,39 @@ async fn every_kind_of_measurement_is_exported_and_imported_bit_for_bit() {
         let is_fusion = file["task"] == "fusion";
         assert_eq!(file["trainable"], !is_fusion, "{file}");
     }
-    let imported = hlorank(&other, &["import", path(&exported)]);
-    let expected = listed(&one_client, ListMeasurementsRequest::default()).await;
-    assert_eq!(
-        listed(&other_client, ListMeasurementsRequest::default()).await,
-        expected
-    );
+    let expected = kept(&of_one).await;
     let all: usize = expected.iter().map(|part| part.ids.len()).sum();
-    assert_eq!(imported["accepted"].as_u64(), Some(all as u64));
+    for [accepted, known] in [[all, 0], [0, all]] {
+        let imported = hlorank(&other, &["import", path(&exported)]);
+        assert_eq!(imported["accepted"], accepted);
+        assert_eq!(imported["known"], known);
+        assert_eq!(kept(&of_other).await, expected);
+    }
     for measurable in &measurables {
         let hash = measurable.handle.hash().unwrap();
         let graph = async |client: &Client| client.measured_graph(TARGET, hash).await.unwrap();
-        assert_eq!(graph(&other_client).await, graph(&one_client).await);
-        let of_graph = |part: &&GraphMeasurements| part.graph_hash == hash.0[..];
-        let of_graph = expected.iter().filter(of_graph);
-        let count: usize = of_graph.map(|part| part.ids.len()).sum();
-        println!("{}: {count} exported and imported", measurable.kind);
+        assert_eq!(graph(&of_other).await, graph(&of_one).await);
+        println!("{} exported and imported", measurable.kind);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_exported_or_imported_is_named_and_the_rest_goes_on() {
-    let folders = [folder(), folder()];
-    let (one, one_client) = start(folders[0].path(), &[&all_models_flag()]).await;
-    let (other, other_client) = start(folders[1].path(), &[&all_models_flag()]).await;
-    let measurables = Measurable::every_kind(&one_client).await;
-    for measurable in &measurables {
-        measurable.report(&one_client, TARGET, "ann", 0).await;
+    let (folder, one, of_one) = storing_server(&[&all_models_flag()]).await;
+    let (_other_folder, other, of_other) = storing_server(&[&all_models_flag()]).await;
+    for measurable in Measurable::every_kind(&of_one).await {
+        measurable.report(&of_one, TARGET, "ann", 0).await;
     }
-    let exported = folders[0].path().join("exported");
+    let exported = folder.path().join("exported");
     let written = hlorank(&one, &["export", "--out", path(&exported)]);
     let files = written["files"].as_array().unwrap();
     let of_tiles = |file: &&Value| file["task"] == "tile";
     let tiles: Vec<&Value> = files.iter().filter(of_tiles).collect();
     // A file is where the folder of the tiles belongs.
-    let folder = Path::new(tiles[0]["path"].as_str().unwrap())
-        .parent()
-        .unwrap();
-    fs::remove_dir_all(folder).unwrap();
-    fs::write(folder, "").unwrap();
+    let first = Path::new(tiles[0]["path"].as_str().unwrap());
+    let folder_of_tiles = first.parent().unwrap();
+    fs::remove_dir_all(folder_of_tiles).unwrap();
+    fs::write(folder_of_tiles, "").unwrap();
     let output = run(&one, &["export", "--out", path(&exported)]);
     assert_eq!(output.status.code(), Some(1));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -205,19 +183,18 @@ async fn what_cannot_be_exported_or_imported_is_named_and_the_rest_goes_on() {
         assert!(failures.iter().any(|each| each["subject"] == *subject));
     }
     let written = report["files"].as_array().unwrap();
-    assert_eq!(written.len(), files.len() - tiles.len());
-    let said = String::from_utf8(output.stderr).unwrap();
     let (done, failed) = (written.len(), tiles.len());
+    assert_eq!(done, files.len() - failed);
+    let said = String::from_utf8(output.stderr).unwrap();
     says!(said, format!("{done} succeeded and {failed} failed"));
 
-    let broken = Path::new(written[0]["path"].as_str().unwrap());
+    let broken = written[0]["path"].as_str().unwrap();
     fs::write(broken, "PK and no archive").unwrap();
     let output = run(&other, &["import", path(&exported)]);
     assert_eq!(output.status.code(), Some(2));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let failures = report["failures"].as_array().unwrap();
     assert_eq!(failures.len(), 1);
-    assert_eq!(failures[0]["subject"].as_str(), broken.to_str());
-    let kept = listed(&other_client, ListMeasurementsRequest::default()).await;
-    assert_eq!(kept.len(), written.len() - 1);
+    assert_eq!(failures[0]["subject"], broken);
+    assert_eq!(kept(&of_other).await.len(), done - 1);
 }

@@ -1,7 +1,6 @@
 //! Reported measurements are replayed through the versions in use, and show how well each ranks.
 
 use hlorank_client::v1::LiveQuality;
-use hlorank_tests::prelude::*;
 
 use super::*;
 
@@ -10,99 +9,83 @@ const MODEL: &str = TILE_MODEL;
 /// Maximum time until everything was replayed.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// Waits until something is known.
+async fn until<T>(known: impl AsyncFn() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(found) = known().await {
+            return found;
+        }
+        assert!(started.elapsed() < PATIENCE, "it is never known");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
 /// Returns the quality of a version once it is over this many graphs.
 pub(crate) async fn quality_of(
     client: &Client,
     version: Option<u64>,
     graphs: usize,
 ) -> LiveQuality {
-    let started = Instant::now();
-    loop {
+    until(async || {
         let quality = client.get_model(MODEL, version).await.unwrap().live_quality;
-        let found = quality
-            .iter()
-            .find(|quality| quality.target == TARGET)
-            .cloned()
-            .unwrap_or_default();
-        if found.graphs as usize == graphs {
-            return found;
-        }
-        assert!(started.elapsed() < PATIENCE, "{quality:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+        let of_target = quality.into_iter().find(|each| each.target == TARGET);
+        let of_target = of_target.unwrap_or_default();
+        (of_target.graphs as usize == graphs).then_some(of_target)
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn live_quality_is_that_of_the_rankings_and_outlives_a_restart() {
-    let (folder, kernels) = (folder(), Kernel::all());
-    let (server, client) = start(folder.path(), &["--replay-share=1"]).await;
-    let (mut tau, mut ordered) = (0.0, 0.0);
+    let kernels = MeasuredList::kernels();
+    let (folder, server, client) = storing_server(&["--replay-share=1"]).await;
+    let [mut tau, mut ordered] = [0.0; 2];
     for kernel in &kernels {
         kernel.report(&client, TARGET).await;
-        let pairs = kernel.pairs(&client, MODEL).await;
+        let pairs = pairs(&kernel.scores(&client, MODEL).await, &kernel.seconds);
         tau += pairs.kendall_tau().unwrap() / kernels.len() as f64;
         ordered += pairs.ordered_pair_accuracy().unwrap() / kernels.len() as f64;
     }
     let quality = quality_of(&client, None, kernels.len()).await;
     let configs: usize = kernels.iter().map(|kernel| kernel.seconds.len()).sum();
     assert_eq!(quality.configs as usize, configs);
-    assert!(
-        (quality.kendall_tau - tau).abs() < 1e-12,
-        "{quality:?}, expected {tau}"
-    );
-    assert!(
-        (quality.ordered_pairs - ordered).abs() < 1e-12,
-        "{quality:?}, expected {ordered}"
-    );
+    for (found, expected) in [(quality.kendall_tau, tau), (quality.ordered_pairs, ordered)] {
+        assert!((found - expected).abs() < 1e-12, "{found}, not {expected}");
+    }
     assert!(tau > 0.3 && quality.top_pick_regret >= 0.0, "{quality:?}");
-    assert_eq!(
-        (quality.predicted_time_ratio, quality.time_error_ratio),
-        (None, None),
-        "scores have no unit"
-    );
+    let of_times = [quality.predicted_time_ratio, quality.time_error_ratio];
+    assert_eq!(of_times, [None; 2], "scores have no unit");
 
     let labels = [("model", MODEL), ("role", "stable"), ("target", TARGET)];
-    let shown = async |metric: &str| server.scrape().await.value(metric, &labels);
-    while shown("hlorank_quality_graphs").await != kernels.len() as f64 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    assert_eq!(
-        shown("hlorank_quality_kendall_tau").await,
-        quality.kendall_tau
-    );
-    assert_eq!(shown("hlorank_quality_configs").await, configs as f64);
+    let graphs = |scrape: &Scrape| scrape.sum("hlorank_quality_graphs", &labels);
+    let all = kernels.len() as f64;
+    let scrape = server.until_metrics(|scrape| graphs(scrape) == all).await;
+    let shown = scrape.value("hlorank_quality_kendall_tau", &labels);
+    assert_eq!(shown, quality.kendall_tau);
+    let shown = scrape.value("hlorank_quality_configs", &labels);
+    assert_eq!(shown, configs as f64);
 
     server.stop().await;
-    let (server, client) = start(folder.path(), &["--replay-share=1"]).await;
-    assert_eq!(
-        quality_of(&client, None, kernels.len()).await,
-        quality,
-        "no call sent the graphs again"
-    );
-    client
-        .delete_measurements(&deletion(TARGET, None))
-        .await
-        .unwrap();
+    let store = store_flag(folder.path());
+    let (server, client) = storing_server_at(&store, &["--replay-share=1"]).await;
+    let again = quality_of(&client, None, kernels.len()).await;
+    assert_eq!(again, quality, "no call sent the graphs again");
+    let all = deletion(TARGET, None);
+    client.delete_measurements(&all).await.unwrap();
     quality_of(&client, None, 0).await;
-    while server
-        .scrape()
-        .await
-        .value("hlorank_quality_graphs", &labels)
-        != 0.0
-    {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    server.until_metrics(|scrape| graphs(scrape) == 0.0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_canary_is_judged_on_the_same_measurements() {
-    let (folder, kernels, artifacts) = (folder(), Kernel::all(), Artifacts::copy());
+    let (kernels, artifacts) = (MeasuredList::kernels(), Artifacts::copy());
     let flags = [
         &*artifacts.flag(),
         "--admin-listen=127.0.0.1:0",
         "--replay-share=1",
     ];
-    let (server, client) = start(folder.path(), &flags).await;
+    let (_folder, server, client) = storing_server(&flags).await;
     let stable = client.get_model(MODEL, None).await.unwrap().version;
     for kernel in &kernels {
         kernel.report(&client, TARGET).await;
@@ -112,82 +95,53 @@ async fn a_canary_is_judged_on_the_same_measurements() {
     artifacts.publish(MODEL, stable + 1, |_| ());
     admin.reload().await.unwrap();
     admin.set_canary(MODEL, stable + 1, 10).await.unwrap();
-    let canary = quality_of(&client, Some(stable + 1), kernels.len()).await;
-    assert_eq!(
-        canary,
-        quality_of(&client, Some(stable), kernels.len()).await,
-        "it is a copy"
-    );
+    let of_canary = quality_of(&client, Some(stable + 1), kernels.len()).await;
+    let of_stable = quality_of(&client, Some(stable), kernels.len()).await;
+    assert_eq!(of_canary, of_stable, "it is a copy");
     let labels = [("model", MODEL), ("role", "canary"), ("target", TARGET)];
-    while server.scrape().await.samples.iter().all(|sample| {
-        !labels
-            .iter()
-            .all(|(name, value)| sample.label(name) == Some(value))
-    }) {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    server
+        .until_metrics(|scrape| scrape.sum("hlorank_quality_graphs", &labels) > 0.0)
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_replayed_without_a_share_of_the_time() {
-    let folder = folder();
-    let (server, client) = start(folder.path(), &["--replay-share=0"]).await;
-    Kernel::all()[0].report(&client, TARGET).await;
-    let compared = client
-        .compare_models([&MODEL.parse().unwrap(); 2], "")
-        .await
-        .unwrap();
+    let (_folder, server, client) = storing_server(&["--replay-share=0"]).await;
+    MeasuredList::kernels()[0].report(&client, TARGET).await;
+    let model = MODEL.parse().unwrap();
+    let compared = client.compare_models([&model; 2], "").await.unwrap();
     assert_eq!(compared.graphs, 1, "but a comparison replays what it needs");
-    assert!(
-        server
-            .scrape()
-            .await
-            .samples
-            .iter()
-            .all(|sample| sample.label("target") != Some(TARGET))
-    );
+    let scrape = server.scrape().await;
+    let is_shown = |sample: &Sample| sample.label("target") == Some(TARGET);
+    assert!(!scrape.samples.iter().any(is_shown));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn predicted_seconds_are_calibrated_by_fusions_that_were_reported_by_hash() {
-    const FUSIONS: &str = "fusion-xla-cpu";
-    let folder = folder();
     let flags = ["--replay-share=1", &all_models_flag()];
-    let (_server, client) = start(folder.path(), &flags).await;
+    let (_folder, _server, client) = storing_server(&flags).await;
     let program = program_graph("sharpen_train");
-    let batch = random_fusions(&program, 30, &mut fastrand::Rng::with_seed(3));
+    let batch = random_fusions(&program, 30, &mut Rng::with_seed(3));
     let configurations = Configurations::Fusion(batch);
     let handle = GraphHandle::hlo_module(program_module("sharpen_train"), Task::Fusion, Vec::new());
     let request = RankRequest::new(&handle, &configurations).with_scores();
     let scores = client.rank(&request).await.unwrap().scores;
     // The ranking has the hash, but the store has no program yet: the client sends it again.
-    let twice = |&score: &f32| MeasuredOutcome::Time {
-        seconds: 2.0 * f64::from(score),
-        repeats: 1,
-    };
-    let measured: Vec<MeasuredOutcome> = scores.iter().map(twice).collect();
-    let measurements = Adapt::new(TARGET).measured(&configurations, &measured);
+    let outcomes = run_times(scores.iter().map(|&score| 2.0 * f64::from(score)));
+    let measured = Adapt::new(TARGET).measured(&configurations, &outcomes);
     client
-        .report_measurements(&handle, &measurements)
+        .report_measurements(&handle, &measured)
         .await
         .unwrap();
-    let started = Instant::now();
-    let quality = loop {
-        let found = client.get_model(FUSIONS, None).await.unwrap().live_quality;
-        if let Some(quality) = found.into_iter().next() {
-            break quality;
-        }
-        assert!(started.elapsed() < PATIENCE);
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    };
-    assert!(
-        (quality.kendall_tau, quality.top_pick_regret) == (1.0, 0.0),
-        "{quality:?}"
-    );
-    let [ratio, error] =
-        [quality.predicted_time_ratio, quality.time_error_ratio].map(Option::unwrap);
-    assert!(
-        (ratio - 0.5).abs() < 1e-6 && (error - 2.0).abs() < 1e-6,
-        "{quality:?}"
-    );
+    let quality = until(async || {
+        let model = client.get_model("fusion-xla-cpu", None).await.unwrap();
+        model.live_quality.into_iter().next()
+    })
+    .await;
+    let ranks = (quality.kendall_tau, quality.top_pick_regret);
+    assert_eq!(ranks, (1.0, 0.0), "{quality:?}");
+    let ratio = quality.predicted_time_ratio.unwrap();
+    let error = quality.time_error_ratio.unwrap();
+    assert!((ratio - 0.5).abs() < 1e-6, "{quality:?}");
+    assert!((error - 2.0).abs() < 1e-6, "{quality:?}");
 }

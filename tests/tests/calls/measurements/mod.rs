@@ -2,42 +2,34 @@
 
 mod comparison;
 mod database;
-mod exchanged_pools;
 mod exported;
 mod exported_kinds;
 mod listed;
 mod live_quality;
 mod pooled;
-mod refused;
 mod reporters;
 mod searches;
 mod secured_database;
 mod stored;
 
-use hlorank_client::{ReportDetails, quality::PairCounts};
+use hlorank_client::{ReportDetails, ReportOutcome};
 use hlorank_proto::v1::GraphMeasurements;
 use hlorank_tests::prelude::*;
 
 const TARGET: &str = "a board";
 
-async fn start(folder: &Path, flags: &[&str]) -> (TestServer, Client) {
-    let measurements = store_flag(folder);
-    let server = TestServer::start_with(&[&[&*measurements], flags].concat()).await;
-    let client = server.client().await;
-    (server, client)
+/// Learns from all that the server keeps of a graph.
+fn stored() -> Adapt {
+    Adapt::new(TARGET).use_stored()
 }
 
 /// The bits of every number that a ranking predicts.
 fn all_bits(ranking: &Ranking) -> Vec<u32> {
     let numbers = [&ranking.scores, &ranking.predicted_seconds, &ranking.log_sd];
-    numbers
-        .into_iter()
-        .flatten()
-        .map(|number| number.to_bits())
-        .collect()
+    numbers.into_iter().flat_map(|each| bits(each)).collect()
 }
 
-/// All pages of the measurements that a server keeps.
+/// All pages of the measurements that a request chooses.
 async fn listed(client: &Client, mut of: ListMeasurementsRequest) -> Vec<GraphMeasurements> {
     let mut all = Vec::new();
     loop {
@@ -50,12 +42,9 @@ async fn listed(client: &Client, mut of: ListMeasurementsRequest) -> Vec<GraphMe
     }
 }
 
-/// The measurements of a target.
-fn of_target() -> ListMeasurementsRequest {
-    ListMeasurementsRequest {
-        target: TARGET.to_owned(),
-        ..ListMeasurementsRequest::default()
-    }
+/// All measurements that a server keeps.
+async fn kept(client: &Client) -> Vec<GraphMeasurements> {
+    listed(client, ListMeasurementsRequest::default()).await
 }
 
 /// Who measured, and when.
@@ -67,55 +56,62 @@ fn reported(reporter: &str, reported_at: &[u64]) -> ReportDetails {
     }
 }
 
-fn folder() -> TempDir {
-    tempfile::tempdir().unwrap()
-}
-
-/// A measured kernel with distinct tiles.
-struct Kernel {
+/// A graph, and the measured run times of its distinct configurations.
+struct MeasuredList {
+    name: String,
     handle: GraphHandle,
-    tiles: Configurations,
+    configurations: Configurations,
     seconds: Vec<f64>,
 }
 
-impl Kernel {
+impl MeasuredList {
+    fn of(graph: &MeasuredGraph) -> Self {
+        let seconds = seconds_of(graph);
+        let mut distinct = configurations(graph).batch().distinct().first;
+        distinct.retain(|&config| seconds[config] > 0.0);
+        Self {
+            name: graph.name.clone(),
+            handle: GraphHandle::from_measured(graph),
+            seconds: distinct.iter().map(|&config| seconds[config]).collect(),
+            configurations: part(configurations(graph), distinct),
+        }
+    }
+
     /// The measured kernels of the repository that have at least three distinct tiles.
-    fn all() -> Vec<Self> {
+    fn kernels() -> Vec<Self> {
         let kernels = measured_graphs_of(Task::Tile).map(|graph| Self::of(&graph));
         kernels.filter(|kernel| kernel.seconds.len() > 2).collect()
     }
 
-    fn of(graph: &MeasuredGraph) -> Self {
-        let distinct = configurations(graph).batch().distinct().first;
-        let seconds = seconds_of(graph);
-        Self {
-            handle: GraphHandle::from_measured(graph),
-            seconds: distinct.iter().map(|&config| seconds[config]).collect(),
-            tiles: part(configurations(graph), distinct),
-        }
+    /// All measurements.
+    fn measured(&self, target: &str) -> Adapt {
+        let outcomes = run_times(self.seconds.iter().copied());
+        Adapt::new(target).measured(&self.configurations, &outcomes)
     }
 
+    /// Reports all measurements.
+    async fn report(&self, client: &Client, target: &str) -> ReportOutcome {
+        let measured = self.measured(target);
+        let report = client.report_measurements(&self.handle, &measured);
+        report.await.unwrap()
+    }
+
+    async fn rank(&self, client: &Client, adapt: Option<Adapt>) -> Ranking {
+        let request = RankRequest::new(&self.handle, &self.configurations).with_scores();
+        let ranking = client.rank(&request.adapt(adapt)).await;
+        ranking.unwrap_or_else(|error| panic!("{}: {error}", self.name))
+    }
+
+    /// The number of stored measurements that a call learns from.
+    async fn learned(&self, client: &Client) -> usize {
+        let ranking = self.rank(client, Some(stored())).await;
+        ranking.adaptation.unwrap().stored_measurements as usize
+    }
+
+    /// The scores of a model.
     async fn scores(&self, client: &Client, model: &str) -> Vec<f32> {
-        let request = RankRequest::new(&self.handle, &self.tiles).with_scores();
-        let model = model.parse().unwrap();
-        client
-            .rank(&request.model(Some(model)))
-            .await
-            .unwrap()
-            .scores
-    }
-
-    /// The agreement of a model's scores with the run times.
-    async fn pairs(&self, client: &Client, model: &str) -> PairCounts {
-        pairs(&self.scores(client, model).await, &self.seconds)
-    }
-
-    async fn report(&self, client: &Client, target: &str) {
-        let measured = run_times(self.seconds.iter().copied());
-        let measurements = Adapt::new(target).measured(&self.tiles, &measured);
-        client
-            .report_measurements(&self.handle, &measurements)
-            .await
-            .unwrap();
+        let request = RankRequest::new(&self.handle, &self.configurations).with_scores();
+        let request = request.model(Some(model.parse().unwrap()));
+        client.rank(&request).await.unwrap().scores
     }
 }

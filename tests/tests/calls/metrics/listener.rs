@@ -4,48 +4,43 @@ use hlorank_tests::prelude::*;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use crate::metrics::kernel;
+
 /// Maximum number of connections to the metrics listener.
 const MOST: f64 = 32.0;
+
+/// The beginning of a request.
+const HEAD: &str = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n";
 
 fn open(scrape: &Scrape) -> f64 {
     scrape.value("hlorank_open_connections", &[("listener", "metrics")])
 }
 
-/// Connects and sends these bytes.
-async fn held(server: &TestServer, bytes: &[u8]) -> TcpStream {
+/// Connects and sends this text.
+async fn held(server: &TestServer, text: &str) -> TcpStream {
     let mut stream = TcpStream::connect(server.metrics_address()).await.unwrap();
-    stream.write_all(bytes).await.unwrap();
+    stream.write_all(text.as_bytes()).await.unwrap();
     stream
 }
 
 #[tokio::test]
 async fn idle_connections_do_not_keep_probes_and_scrapes_out() {
     let server = TestServer::start().await;
-    let address = server.metrics_address();
+    let half = format!("{HEAD}X-Half: ");
+    let unread = format!("{HEAD}\r\n");
+    let probe = unread.replace("metrics", "healthz");
     let mut crowd = Vec::new();
     for _ in 0..20 {
-        crowd.push(held(&server, b"").await);
-        // Half of a request, a whole one whose answer nobody reads, and one that says no more afterwards.
-        crowd.push(
-            held(
-                &server,
-                b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Half: ",
-            )
-            .await,
-        );
-        crowd.push(held(&server, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await);
-        crowd.push(held(&server, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await);
-        assert_eq!(
-            http_get(address, "/readyz").await,
-            (200, "ready\n".to_owned())
-        );
+        for text in ["", &half, &unread, &probe] {
+            crowd.push(held(&server, text).await);
+        }
+        let ready = http_get(server.metrics_address(), "/readyz").await;
+        assert_eq!(ready, (200, "ready\n".to_owned()));
     }
     // Those that are closing in favour of others are counted, too.
     let scrape = server.until_metrics(|scrape| open(scrape) <= MOST).await;
-    let evicted = scrape.value(
-        "hlorank_connections_total",
-        &[("listener", "metrics"), ("result", "evicted")],
-    );
+    let evicted = [("listener", "metrics"), ("result", "evicted")];
+    let evicted = scrape.value("hlorank_connections_total", &evicted);
     assert!(evicted >= 80.0 - MOST, "{evicted}");
     let mut answer = Vec::new();
     let _ = crowd[0].read_to_end(&mut answer).await;
@@ -55,11 +50,7 @@ async fn idle_connections_do_not_keep_probes_and_scrapes_out() {
 #[tokio::test]
 async fn headers_have_a_maximum_size() {
     let server = TestServer::start().await;
-    let mut stream = held(
-        &server,
-        b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Long: ",
-    )
-    .await;
+    let mut stream = held(&server, &format!("{HEAD}X-Long: ")).await;
     // The server may close the connection before all is sent.
     let _ = stream.write_all(&vec![b'x'; 1 << 20]).await;
     let mut answer = Vec::new();
@@ -72,43 +63,30 @@ async fn headers_have_a_maximum_size() {
     assert_eq!(http_get(server.metrics_address(), "/healthz").await.0, 200);
 }
 
-#[tokio::test]
-async fn a_server_is_healthy_and_ready() {
-    let server = TestServer::start().await;
-    let address = server.metrics_address();
-    assert_eq!(
-        http_get(address, "/healthz").await,
-        (200, "ok\n".to_owned())
-    );
-    assert_eq!(
-        http_get(address, "/readyz").await,
-        (200, "ready\n".to_owned())
-    );
-    assert_eq!(http_get(address, "/nothing").await.0, 404);
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_finishes_its_calls_is_healthy_but_not_ready() {
     let server = TestServer::start().await;
     let address = server.metrics_address();
-    let (client, graph) = (server.client().await, GraphHandle::features(&kernel_of(3)));
-    let stream = client
-        .rank_stream(&StreamRequest::new(&graph))
-        .await
-        .unwrap();
+    let answer = async |path: &str| {
+        let (status, text) = http_get(address, path).await;
+        format!("{status} {text}")
+    };
+    assert_eq!(answer("/healthz").await, "200 ok\n");
+    assert_eq!(answer("/readyz").await, "200 ready\n");
+    assert!(answer("/nothing").await.starts_with("404 "));
+    let (client, graph) = (server.client().await, kernel());
+    let stream = client.rank_stream(&StreamRequest::new(&graph)).await;
+    let stream = stream.unwrap();
     let stopping = tokio::spawn(server.stop());
-    while http_get(address, "/readyz").await.0 == 200 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    while answer("/readyz").await == "200 ready\n" {
+        sleep(Duration::from_millis(5)).await;
     }
-    let (status, reason) = http_get(address, "/readyz").await;
-    assert_eq!(
-        (status, reason.as_str()),
-        (503, "not ready: the server is stopping\n")
-    );
-    assert_eq!(http_get(address, "/healthz").await.0, 200);
-    assert_eq!(
-        http_get(address, "/metrics").await.0,
-        200,
+    let unready = "503 not ready: the server is stopping\n";
+    assert_eq!(answer("/readyz").await, unready);
+    assert_eq!(answer("/healthz").await, "200 ok\n");
+    let metrics = answer("/metrics").await;
+    assert!(
+        metrics.starts_with("200 "),
         "what happens to the last calls is seen"
     );
     drop(stream);

@@ -2,72 +2,102 @@
 
 use std::os::unix::fs::symlink;
 
-use hlorank_proto::onnx::{GraphProto, StringStringEntryProto, TensorProto};
+use hlorank_proto::onnx::{GraphProto, ModelProto, StringStringEntryProto, TensorProto};
 use hlorank_tests::onnx::{FLOAT32, FLOAT64, HeadInput, SUM, append, head, node, overwrite_row};
 use hlorank_tests::prelude::*;
 use sha2::{Digest as _, Sha256};
 
-/// An invalid version, and the reason of its rejection.
-type Bad = (&'static str, &'static str, Box<dyn Fn(&Artifacts, &Path)>);
+/// Makes the version in a folder invalid.
+type Spoil = Box<dyn Fn(&Artifacts, &Path)>;
 
-fn bad(
+/// An invalid version.
+struct Bad {
     what: &'static str,
+    /// The reason of its rejection.
     reason: &'static str,
-    spoil: impl Fn(&Artifacts, &Path) + 'static,
-) -> Bad {
-    (what, reason, Box::new(spoil))
+    spoil: Spoil,
 }
 
-/// Returns a case with another head.
-fn with_head(input: HeadInput<'static>) -> impl Fn(&Artifacts, &Path) {
-    move |artifacts, folder| {
-        artifacts.edit_file(folder, "head.onnx", |bytes| {
-            *bytes = head(input).encode_to_vec();
-        });
+impl Bad {
+    fn new(
+        what: &'static str,
+        reason: &'static str,
+        spoil: impl Fn(&Artifacts, &Path) + 'static,
+    ) -> Self {
+        Self {
+            what,
+            reason,
+            spoil: Box::new(spoil),
+        }
     }
-}
 
-/// Returns a case with a head that has another first operator.
-fn with_operator(operator: &'static str, domain: &'static str) -> impl Fn(&Artifacts, &Path) {
-    move |artifacts, folder| {
-        let mut model = head(SUM);
-        let first = &mut model.graph.as_mut().unwrap().node[0];
-        (first.op_type, first.domain) = (operator.to_owned(), domain.to_owned());
-        artifacts.edit_file(folder, "head.onnx", |bytes| *bytes = model.encode_to_vec());
+    /// A field of the manifest has another value.
+    fn manifest(
+        what: &'static str,
+        reason: &'static str,
+        field: &'static str,
+        value: impl Into<Value>,
+    ) -> Self {
+        let value = value.into();
+        Self::new(what, reason, move |artifacts, folder| {
+            artifacts.edit_manifest(folder, |manifest| manifest[field] = value.clone());
+        })
     }
-}
 
-fn with_manifest(field: &'static str, value: serde_json::Value) -> impl Fn(&Artifacts, &Path) {
-    move |artifacts, folder| {
-        artifacts.edit_manifest(folder, |manifest| manifest[field] = value.clone());
+    /// A file has another content, of which the manifest has the digest.
+    fn file(
+        what: &'static str,
+        reason: &'static str,
+        file: &'static str,
+        edit: impl Fn(&mut Vec<u8>) + 'static,
+    ) -> Self {
+        Self::new(what, reason, move |artifacts, folder| {
+            artifacts.edit_file(folder, file, &edit);
+        })
+    }
+
+    fn head(what: &'static str, reason: &'static str, head: &ModelProto) -> Self {
+        let head = head.encode_to_vec();
+        Self::file(what, reason, "head.onnx", move |bytes| {
+            bytes.clone_from(&head);
+        })
+    }
+
+    fn calibration(what: &'static str, text: String) -> Self {
+        Self::new(what, "CALIBRATION_INVALID", move |artifacts, folder| {
+            fs::write(folder.join("calibration.json"), &text).unwrap();
+            artifacts.edit_file(folder, "calibration.json", |_| {});
+        })
     }
 }
 
 /// Copies a valid file to outside the folder of the version.
-fn outside(folder: &Path) -> (PathBuf, String) {
+fn outside(folder: &Path) -> PathBuf {
     let path = folder.parent().unwrap().join("outside.onnx");
     fs::copy(folder.join("encoder.onnx"), &path).unwrap();
-    let digest = Digest(Sha256::digest(fs::read(&path).unwrap()).into());
-    (path, digest.to_string())
+    path
 }
 
 fn files() -> Vec<Bad> {
+    let list = json!({"spread": 1.0, "columns": [1.0], "tau": 0.5});
+    let lists = json!({"lists": vec![list; 8]}).to_string();
     vec![
-        bad("a missing file", "FILE_MISSING", |_, folder| {
+        Bad::new("a missing file", "FILE_MISSING", |_, folder| {
             fs::remove_file(folder.join("encoder.onnx")).unwrap();
         }),
-        bad(
+        Bad::manifest(
             "a file that is not listed",
             "FILE_UNLISTED",
-            with_manifest("files", serde_json::json!({})),
+            "files",
+            json!({}),
         ),
-        bad("a wrong digest", "DIGEST_MISMATCH", |_, folder| {
+        Bad::new("a wrong digest", "DIGEST_MISMATCH", |_, folder| {
             let path = folder.join("head.onnx");
             let mut bytes = fs::read(&path).unwrap();
             bytes[100] ^= 1;
             fs::write(path, bytes).unwrap();
         }),
-        bad(
+        Bad::new(
             "a half-written folder",
             "MANIFEST_UNREADABLE",
             |_, folder| {
@@ -76,36 +106,20 @@ fn files() -> Vec<Bad> {
                 fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
             },
         ),
-        bad(
-            "a calibration without lists",
-            "CALIBRATION_INVALID",
-            |artifacts, folder| {
-                fs::write(folder.join("calibration.json"), "{}").unwrap();
-                artifacts.edit_file(folder, "calibration.json", |_| {});
-            },
-        ),
-        bad(
-            "a calibration of another kind of configurations",
-            "CALIBRATION_INVALID",
-            |artifacts, folder| {
-                let list = serde_json::json!({"spread": 1.0, "columns": [1.0], "tau": 0.5});
-                let lists = serde_json::json!({"lists": vec![list; 8]}).to_string();
-                fs::write(folder.join("calibration.json"), lists).unwrap();
-                artifacts.edit_file(folder, "calibration.json", |_| {});
-            },
-        ),
-        bad(
+        Bad::calibration("a calibration without lists", "{}".to_owned()),
+        Bad::calibration("a calibration of another kind of configurations", lists),
+        Bad::new(
             "a path that escapes",
             "FILE_OUTSIDE_FOLDER",
             |artifacts, folder| {
-                let (_, digest) = outside(folder);
+                let digest = Digest(Sha256::digest(fs::read(outside(folder)).unwrap()).into());
                 artifacts.edit_manifest(folder, |manifest| {
-                    manifest["files"]["../outside.onnx"] = digest.into();
+                    manifest["files"]["../outside.onnx"] = digest.to_string().into();
                 });
             },
         ),
-        bad("a link that escapes", "FILE_OUTSIDE_FOLDER", |_, folder| {
-            let (path, _) = outside(folder);
+        Bad::new("a link that escapes", "FILE_OUTSIDE_FOLDER", |_, folder| {
+            let path = outside(folder);
             fs::remove_file(folder.join("encoder.onnx")).unwrap();
             symlink(path, folder.join("encoder.onnx")).unwrap();
         }),
@@ -113,157 +127,152 @@ fn files() -> Vec<Bad> {
 }
 
 fn manifests() -> Vec<Bad> {
+    let targets = json!([{"hardware": "a board"}]);
+    let digest = "00".repeat(32);
     vec![
-        bad(
+        Bad::manifest(
             "a manifest of a newer format",
             "MANIFEST_NEWER",
-            with_manifest("schema", 2.into()),
+            "schema",
+            2,
         ),
-        bad(
+        Bad::manifest(
             "a target without a compiler",
             "MANIFEST_INVALID",
-            with_manifest("targets", serde_json::json!([{"hardware": "a board"}])),
+            "targets",
+            targets,
         ),
-        bad(
+        Bad::manifest(
             "a bucket of no size",
             "MANIFEST_INVALID",
-            with_manifest("buckets", serde_json::json!([0])),
+            "buckets",
+            json!([0]),
         ),
-        bad(
-            "another place",
-            "MISPLACED",
-            with_manifest("name", "another".into()),
-        ),
-        bad(
-            "another featurization",
+        Bad::manifest("another place", "MISPLACED", "name", "another"),
+        Bad::manifest(
+            "other features",
             "FEATURE_DIGEST_MISMATCH",
-            with_manifest("feature_digest", "00".repeat(32).into()),
+            "feature_digest",
+            digest,
         ),
-        bad(
-            "another task",
-            "INTERFACE_NAMES",
-            with_manifest("task", "layout".into()),
-        ),
+        Bad::manifest("another task", "INTERFACE_NAMES", "task", "layout"),
     ]
 }
 
+/// Returns a head whose first operator is another one.
+fn head_with_operator(operator: &str, domain: &str) -> ModelProto {
+    let mut model = head(SUM);
+    let first = &mut model.graph.as_mut().unwrap().node[0];
+    operator.clone_into(&mut first.op_type);
+    domain.clone_into(&mut first.domain);
+    model
+}
+
+/// Returns a graph that has weights in another file.
+fn external_weights() -> GraphProto {
+    let location = StringStringEntryProto {
+        key: "location".into(),
+        value: "../../secret".into(),
+    };
+    let tensor = TensorProto {
+        dims: vec![1],
+        data_type: FLOAT32,
+        name: "secret".to_owned(),
+        external_data: vec![location],
+        data_location: 1,
+        ..TensorProto::default()
+    };
+    GraphProto {
+        initializer: vec![tensor],
+        ..GraphProto::default()
+    }
+}
+
 fn onnx_models() -> Vec<Bad> {
+    let [name, element, rank, configs] = [
+        HeadInput {
+            name: "total",
+            ..SUM
+        },
+        HeadInput {
+            element: FLOAT64,
+            ..SUM
+        },
+        HeadInput { rank: 3, ..SUM },
+        HeadInput { configs: 4, ..SUM },
+    ]
+    .map(head);
+    let custom = head_with_operator("Frobnicate", "com.example");
+    let unknown = head_with_operator("Frobnicate", "");
     vec![
-        bad(
+        Bad::file(
             "a truncated model",
             "ONNX_MALFORMED",
-            |artifacts, folder| {
-                artifacts.edit_file(folder, "encoder.onnx", |bytes| {
-                    bytes.truncate(bytes.len() / 2);
-                });
+            "encoder.onnx",
+            |bytes| {
+                bytes.truncate(bytes.len() / 2);
             },
         ),
-        bad(
-            "a wrong input name",
-            "INTERFACE_NAMES",
-            with_head(HeadInput {
-                name: "total",
-                ..SUM
-            }),
-        ),
-        bad(
-            "a wrong type",
-            "INTERFACE_TYPE",
-            with_head(HeadInput {
-                element: FLOAT64,
-                ..SUM
-            }),
-        ),
-        bad(
-            "a wrong rank",
-            "INTERFACE_RANK",
-            with_head(HeadInput { rank: 3, ..SUM }),
-        ),
-        bad(
+        Bad::head("a wrong input name", "INTERFACE_NAMES", &name),
+        Bad::head("a wrong type", "INTERFACE_TYPE", &element),
+        Bad::head("a wrong rank", "INTERFACE_RANK", &rank),
+        Bad::head(
             "a fixed number of configurations",
             "INTERFACE_SHAPE",
-            with_head(HeadInput { configs: 4, ..SUM }),
+            &configs,
         ),
-        bad("NaN weights", "WEIGHT_NOT_A_NUMBER", |artifacts, folder| {
-            artifacts.edit_file(folder, "segment.onnx", |bytes| {
+        Bad::file(
+            "NaN weights",
+            "WEIGHT_NOT_A_NUMBER",
+            "segment.onnx",
+            |bytes| {
                 overwrite_row(bytes, "opcode.weight", 0, f32::NAN);
-            });
-        }),
-        bad(
-            "weights in another file",
-            "EXTERNAL_DATA",
-            |artifacts, folder| {
-                let location = StringStringEntryProto {
-                    key: "location".into(),
-                    value: "../../secret".into(),
-                };
-                let tensor = TensorProto {
-                    dims: vec![1],
-                    data_type: FLOAT32,
-                    name: "secret".to_owned(),
-                    external_data: vec![location],
-                    data_location: 1,
-                    ..TensorProto::default()
-                };
-                artifacts.edit_file(folder, "encoder.onnx", |bytes| {
-                    append(
-                        bytes,
-                        GraphProto {
-                            initializer: vec![tensor],
-                            ..GraphProto::default()
-                        },
-                    );
-                });
             },
         ),
-        bad(
-            "a custom operator",
-            "CUSTOM_OPERATOR",
-            with_operator("Frobnicate", "com.example"),
+        Bad::file(
+            "weights in another file",
+            "EXTERNAL_DATA",
+            "encoder.onnx",
+            |bytes| {
+                append(bytes, external_weights());
+            },
         ),
-        bad(
+        Bad::head("a custom operator", "CUSTOM_OPERATOR", &custom),
+        Bad::head(
             "an operator that does not exist",
             "SESSION_FAILED",
-            with_operator("Frobnicate", ""),
+            &unknown,
         ),
     ]
 }
 
 fn answers() -> Vec<Bad> {
+    let mut infinite = head(SUM);
+    let nodes = &mut infinite.graph.as_mut().unwrap().node;
+    nodes[0] = node("Sub", &["sum", "sum"], "zero", vec![]);
+    nodes.insert(1, node("Reciprocal", &["zero"], "numbers", vec![]));
+    let other = fs::read(fixture("registry/layout-whole-graph/1/golden.npz")).unwrap();
     vec![
-        bad(
+        Bad::head(
             "other scores than the golden ones",
             "GOLDEN_MISMATCH",
-            with_head(SUM),
+            &head(SUM),
         ),
-        bad(
-            "infinite scores",
-            "SCORE_NOT_FINITE",
-            |artifacts, folder| {
-                let mut model = head(SUM);
-                let graph = model.graph.as_mut().unwrap();
-                graph.node[0] = node("Sub", &["sum", "sum"], "zero", vec![]);
-                graph
-                    .node
-                    .insert(1, node("Reciprocal", &["zero"], "numbers", vec![]));
-                artifacts.edit_file(folder, "head.onnx", |bytes| *bytes = model.encode_to_vec());
-            },
-        ),
-        bad(
+        Bad::head("infinite scores", "SCORE_NOT_FINITE", &infinite),
+        Bad::file(
             "golden cases that are cut",
             "GOLDEN_UNREADABLE",
-            |artifacts, folder| {
-                artifacts.edit_file(folder, "golden.npz", |bytes| bytes.truncate(100));
+            "golden.npz",
+            |bytes| {
+                bytes.truncate(100);
             },
         ),
-        bad(
-            "the golden cases of the other task",
+        Bad::file(
+            "golden cases of another task",
             "TASK_MISMATCH",
-            |artifacts, folder| {
-                let other = fixture("registry/layout-whole-graph/1/golden.npz");
-                artifacts.edit_file(folder, "golden.npz", |bytes| {
-                    *bytes = fs::read(other).unwrap();
-                });
+            "golden.npz",
+            move |bytes| {
+                bytes.clone_from(&other);
             },
         ),
     ]
@@ -272,31 +281,17 @@ fn answers() -> Vec<Bad> {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_bad_artifact_is_rejected_with_its_reason_and_no_call_fails() {
     let subject = Subject::start().await;
+    let artifacts = &subject.artifacts;
     let (before, load) = (subject.ask(MODEL, 12).await, subject.load().await);
-    let kinds = [files(), manifests(), onnx_models(), answers()]
-        .into_iter()
-        .flatten();
-    for (version, (what, reason, spoil)) in (100..).zip(kinds) {
-        subject
-            .artifacts
-            .publish(MODEL, version, |folder| spoil(&subject.artifacts, folder));
-        let rejected = subject
-            .server
-            .until(MODEL, version, ModelState::Rejected)
-            .await
-            .rejection
-            .unwrap();
-        assert_eq!(rejected.reason, reason, "{what}: {}", rejected.message);
-        assert!(!rejected.message.is_empty());
+    let kinds = [files(), manifests(), onnx_models(), answers()].into_iter();
+    for (version, bad) in (100..).zip(kinds.flatten()) {
+        artifacts.publish(MODEL, version, |folder| (bad.spoil)(artifacts, folder));
+        let rejected = subject.rejection(version).await;
+        let message = rejected.message;
+        assert_eq!(rejected.reason, bad.reason, "{}: {message}", bad.what);
+        assert!(!message.is_empty());
         // The next version is a copy of the newest, so this one is removed.
-        fs::remove_dir_all(
-            subject
-                .artifacts
-                .folder()
-                .join(MODEL)
-                .join(version.to_string()),
-        )
-        .unwrap();
+        subject.remove(version);
     }
     for ranking in rankings(load.finish().await) {
         assert_eq!(ranking.model, before.model);
@@ -305,51 +300,36 @@ async fn each_bad_artifact_is_rejected_with_its_reason_and_no_call_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_version_that_is_too_slow_is_rejected() {
+async fn a_version_that_is_too_slow_is_rejected_also_after_a_restart() {
     // No version takes less than half the time of another.
+    const FLAGS: [&str; 1] = ["--max-slowdown=0.5"];
     const FAST: &str = SMALL_TILE_MODEL;
-    let subject = Subject::start_with(Artifacts::tiles(), &["--max-slowdown=0.5"]).await;
-    let serving = subject
-        .server
-        .client()
-        .await
-        .get_model(FAST, None)
-        .await
-        .unwrap()
-        .version;
-    let (slow, version) = (fixture("models/tile-xla-cpu/5"), serving + 1);
-    subject.artifacts.publish(FAST, version, |folder| {
+    let subject = Subject::start_with(Artifacts::tiles(), &FLAGS).await;
+    let serving = async |subject: &Subject| {
+        let client = subject.server.client().await;
+        client.get_model(FAST, None).await.unwrap().version
+    };
+    let first = serving(&subject).await;
+    let (slow, version) = (fixture("models/tile-xla-cpu/5"), first + 1);
+    let artifacts = &subject.artifacts;
+    artifacts.publish(FAST, version, |folder| {
         for file in ["segment.onnx", "encoder.onnx", "head.onnx", "golden.npz"] {
             let bytes = fs::read(slow.join(file)).unwrap();
-            subject
-                .artifacts
-                .edit_file(folder, file, |old| *old = bytes);
+            artifacts.edit_file(folder, file, |old| *old = bytes);
         }
     });
-    let rejected = subject
-        .server
-        .until(FAST, version, ModelState::Rejected)
-        .await
-        .rejection
-        .unwrap();
-    assert_eq!(rejected.reason, "TOO_SLOW", "{}", rejected.message);
-    says!(rejected.message, format!("version {serving}"));
+    let server = &subject.server;
+    let rejected = server.until(FAST, version, ModelState::Rejected).await;
+    let rejection = rejected.rejection.unwrap();
+    assert_eq!(rejection.reason, "TOO_SLOW", "{}", rejection.message);
+    says!(rejection.message, format!("version {first}"));
 
-    // A restart, when nothing serves yet, has the same results.
-    let Subject {
-        artifacts, server, ..
-    } = subject;
-    server.stop().await;
-    let subject = Subject::start_with(artifacts, &["--max-slowdown=0.5"]).await;
+    // Nothing serves yet when it is checked again.
+    let subject = subject.restart(&FLAGS).await;
+    assert_eq!(serving(&subject).await, first);
     let client = subject.server.client().await;
-    assert_eq!(client.get_model(FAST, None).await.unwrap().version, serving);
-    let rejected = client
-        .get_model(FAST, Some(version))
-        .await
-        .unwrap()
-        .rejection
-        .unwrap();
-    assert_eq!(rejected.reason, "TOO_SLOW", "{}", rejected.message);
+    let rejected = client.get_model(FAST, Some(version)).await.unwrap();
+    assert_eq!(rejected.rejection.unwrap().reason, "TOO_SLOW");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -359,18 +339,9 @@ async fn a_rejected_version_is_tried_again_once_its_files_are_mended() {
     let folder = subject.artifacts.publish(MODEL, version, |folder| {
         fs::rename(folder.join("head.onnx"), folder.join("head.part")).unwrap();
     });
-    let rejected = subject
-        .server
-        .until(MODEL, version, ModelState::Rejected)
-        .await
-        .rejection
-        .unwrap();
-    assert_eq!(rejected.reason, "FILE_MISSING");
+    assert_eq!(subject.rejection(version).await.reason, "FILE_MISSING");
     fs::rename(folder.join("head.part"), folder.join("head.onnx")).unwrap();
-    subject
-        .server
-        .until(MODEL, version, ModelState::Serving)
-        .await;
+    subject.until(version, ModelState::Serving).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -380,14 +351,11 @@ async fn a_folder_without_a_manifest_is_no_version_yet() {
     let folder = subject.artifacts.publish(MODEL, version, |folder| {
         fs::rename(folder.join("manifest.json"), folder.join("manifest.part")).unwrap();
     });
-    subject.server.admin().await.reload().await.unwrap();
+    subject.admin().await.reload().await.unwrap();
     assert_eq!(
         subject.states().await,
         [(subject.first, ModelState::Serving)]
     );
     fs::rename(folder.join("manifest.part"), folder.join("manifest.json")).unwrap();
-    subject
-        .server
-        .until(MODEL, version, ModelState::Serving)
-        .await;
+    subject.until(version, ModelState::Serving).await;
 }

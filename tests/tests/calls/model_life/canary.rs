@@ -6,27 +6,26 @@ use hlorank_tests::prelude::*;
 const GRAPHS: u8 = 40;
 
 /// Returns the version that answers for each kernel.
-async fn versions(subject: &Subject) -> BTreeMap<u8, String> {
-    let mut versions = BTreeMap::new();
+async fn versions(subject: &Subject) -> Vec<String> {
+    let mut versions = Vec::new();
     for nodes in 1..=GRAPHS {
-        versions.insert(nodes, subject.ask(MODEL, nodes).await.model.to_string());
+        versions.push(subject.ask(MODEL, nodes).await.model.to_string());
     }
     versions
 }
 
-fn count(versions: &BTreeMap<u8, String>, version: &str) -> usize {
-    versions
-        .values()
-        .filter(|answered| *answered == version)
-        .count()
+fn count(versions: &[String], version: &str) -> usize {
+    let answered = versions.iter().filter(|answered| *answered == version);
+    answered.count()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_graph_always_sees_the_same_version() {
     let subject = Subject::start().await;
+    let all = usize::from(GRAPHS);
     let (stable, canary) = (subject.first, subject.first + 1);
     let [stable_name, canary_name] = [stable, canary].map(|version| format!("{MODEL}@{version}"));
-    let admin = subject.server.admin().await;
+    let admin = subject.admin().await;
     subject.artifacts.publish(MODEL, canary, |_| ());
     admin.reload().await.unwrap();
     admin.pin(MODEL, stable).await.unwrap();
@@ -36,24 +35,17 @@ async fn a_graph_always_sees_the_same_version() {
     assert_eq!(versions(&subject).await, split);
     let tried = count(&split, &canary_name);
     assert!((4..=20).contains(&tried), "{tried} of {GRAPHS} at 30 %");
-    assert_eq!(tried + count(&split, &stable_name), usize::from(GRAPHS));
+    assert_eq!(tried + count(&split, &stable_name), all);
 
     // Another replica, or this one after a restart, assigns them alike.
-    let Subject {
-        artifacts, server, ..
-    } = subject;
-    server.stop().await;
-    let subject = Subject::start_with(artifacts, &[]).await;
+    let subject = subject.restart(&[]).await;
     assert_eq!(versions(&subject).await, split);
 
-    let admin = subject.server.admin().await;
+    let admin = subject.admin().await;
     admin.set_canary(MODEL, canary, 60).await.unwrap();
     let grown = versions(&subject).await;
-    assert!(
-        split
-            .iter()
-            .all(|(graph, version)| *version == stable_name || grown[graph] == canary_name)
-    );
+    let mut changes = split.iter().zip(&grown);
+    assert!(changes.all(|(before, after)| *before == stable_name || *after == canary_name));
 
     for (label, expected) in [("stable", &stable_name), ("canary", &canary_name)] {
         for nodes in [1, 2, 3, 4] {
@@ -63,33 +55,23 @@ async fn a_graph_always_sees_the_same_version() {
     }
 
     admin.set_canary(MODEL, 0, 0).await.unwrap();
-    assert_eq!(
-        count(&versions(&subject).await, &stable_name),
-        usize::from(GRAPHS),
-        "it stays pinned"
-    );
+    let pinned = versions(&subject).await;
+    assert_eq!(count(&pinned, &stable_name), all, "it stays pinned");
     admin.pin(MODEL, canary).await.unwrap();
-    assert_eq!(
-        count(&versions(&subject).await, &canary_name),
-        usize::from(GRAPHS)
-    );
+    assert_eq!(count(&versions(&subject).await, &canary_name), all);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_canary_that_is_rejected_changes_nothing() {
     let subject = Subject::start().await;
     let bad = subject.first + 1;
-    let folder = subject.artifacts.publish(MODEL, bad, |folder| {
+    subject.artifacts.publish(MODEL, bad, |folder| {
         fs::remove_file(folder.join("head.onnx")).unwrap();
     });
-    let admin = subject.server.admin().await;
+    let admin = subject.admin().await;
     for (version, reason) in [(bad, "MODEL_REJECTED"), (bad + 1, "MODEL_NOT_FOUND")] {
         let refused = admin.set_canary(MODEL, version, 10).await.unwrap_err();
-        assert_eq!(
-            refused.refusal().unwrap().reason(),
-            Some(reason),
-            "{refused}"
-        );
+        assert_reason(&refused, reason);
     }
     let models = subject.server.client().await.list_models().await.unwrap();
     assert!(
@@ -98,6 +80,6 @@ async fn a_canary_that_is_rejected_changes_nothing() {
             .all(|model| !model.pinned && model.canary_percent == 0)
     );
     // The next version is a copy of the newest, so this one is removed.
-    fs::remove_dir_all(folder).unwrap();
+    subject.remove(bad);
     subject.publish(bad + 2).await;
 }

@@ -11,7 +11,8 @@ const ROUNDS: u64 = 8;
 #[tokio::test(flavor = "multi_thread")]
 async fn no_acknowledged_pin_is_lost() {
     let artifacts = Artifacts::tiles();
-    let first: u64 = artifacts.versions(MODEL)[0]
+    let first = artifacts.versions(MODEL).remove(0);
+    let first: u64 = first
         .file_name()
         .unwrap()
         .to_str()
@@ -25,35 +26,24 @@ async fn no_acknowledged_pin_is_lost() {
     for name in &names {
         artifacts.copy_model(MODEL, name);
     }
-    let flags = [
-        &artifacts.flag(),
-        "--admin-listen=127.0.0.1:0",
-        "--workers=1",
-    ];
+    let models = artifacts.flag();
+    let flags = [&*models, "--admin-listen=127.0.0.1:0", "--workers=1"];
     let servers = join_all((0..SERVERS).map(|_| TestServer::start_with(&flags))).await;
     let admins = join_all(servers.iter().map(TestServer::admin)).await;
     for round in 0..ROUNDS {
         let version = first + round % 2;
-        let pins = names
+        let pins = names.iter().zip(admins.iter().cycle());
+        for pinned in join_all(pins.map(|(name, admin)| admin.pin(name, version))).await {
+            pinned.unwrap();
+        }
+        let policies = fs::read(artifacts.folder().join("policy.json")).unwrap();
+        let policies: BTreeMap<String, Value> = serde_json::from_slice(&policies).unwrap();
+        let pinned: BTreeMap<&str, u64> = policies
             .iter()
-            .zip(admins.iter().cycle())
-            .map(|(name, admin)| admin.pin(name, version));
-        join_all(pins)
-            .await
-            .into_iter()
-            .for_each(|pinned| drop(pinned.unwrap()));
-        let expected: BTreeMap<&str, u64> =
-            names.iter().map(|name| (name.as_str(), version)).collect();
-        let json = fs::read(artifacts.folder().join("policy.json")).unwrap();
-        let policies: BTreeMap<String, Value> = serde_json::from_slice(&json).unwrap();
-        let pinned = policies
-            .iter()
-            .map(|(name, policy)| (name.as_str(), policy["pinned"].as_u64().unwrap()));
-        assert_eq!(
-            pinned.collect::<BTreeMap<_, _>>(),
-            expected,
-            "round {round}"
-        );
+            .map(|(name, policy)| (name.as_str(), policy["pinned"].as_u64().unwrap()))
+            .collect();
+        let expected = names.iter().map(|name| (name.as_str(), version)).collect();
+        assert_eq!(pinned, expected, "round {round}");
     }
 }
 
@@ -65,46 +55,27 @@ async fn metrics_show_states_loads_and_the_reasons_of_rejections() {
     subject.artifacts.publish(MODEL, bad, |folder| {
         fs::remove_file(folder.join("head.onnx")).unwrap();
     });
-    subject.server.until(MODEL, bad, ModelState::Rejected).await;
+    subject.rejection(bad).await;
 
     let scrape = subject.server.scrape().await;
-    let versions = |state| {
-        scrape.value(
-            "hlorank_model_versions",
-            &[("model", MODEL), ("state", state)],
-        )
-    };
-    assert_eq!(
-        ["serving", "retained", "rejected", "validating"].map(versions),
-        [1.0, 1.0, 1.0, 0.0]
-    );
-    assert_eq!(
-        scrape.value("hlorank_model_stable_version", &[("model", MODEL)]),
-        second as f64
-    );
-    assert_eq!(
-        scrape.value("hlorank_model_canary_version", &[("model", MODEL)]),
-        0.0
-    );
-    let loads = |result| {
-        scrape.value(
-            "hlorank_model_loads_total",
-            &[("model", MODEL), ("result", result)],
-        )
-    };
-    assert_eq!(["loaded", "rejected"].map(loads), [2.0, 1.0]);
-    assert_eq!(
-        scrape.value(
-            "hlorank_model_rejections_total",
-            &[("reason", "FILE_MISSING")]
-        ),
-        1.0
-    );
+    let model = ("model", MODEL);
+    for (name, labels, value) in [
+        ("versions", &[model, ("state", "serving")][..], 1.0),
+        ("versions", &[model, ("state", "retained")], 1.0),
+        ("versions", &[model, ("state", "rejected")], 1.0),
+        ("versions", &[model, ("state", "validating")], 0.0),
+        ("stable_version", &[model], second as f64),
+        ("canary_version", &[model], 0.0),
+        ("loads_total", &[model, ("result", "loaded")], 2.0),
+        ("loads_total", &[model, ("result", "rejected")], 1.0),
+        ("rejections_total", &[("reason", "FILE_MISSING")], 1.0),
+    ] {
+        let found = scrape.value(&format!("hlorank_model_{name}"), labels);
+        assert_eq!(found, value, "{name} {labels:?}");
+    }
     // The serving version changed once for each model at the start, and once for the second version.
     let models = subject.server.client().await.list_models().await.unwrap();
     let serving = models.iter().filter(|model| model.serving).count();
-    assert_eq!(
-        scrape.value("hlorank_model_swap_duration_seconds_count", &[]),
-        serving as f64 + 1.0
-    );
+    let swaps = scrape.value("hlorank_model_swap_duration_seconds_count", &[]);
+    assert_eq!(swaps, serving as f64 + 1.0);
 }

@@ -51,16 +51,12 @@ async fn a_version_that_no_key_has_signed_is_rejected() {
     ];
     for (version, (words, spoil)) in (subject.first + 1..).zip(spoil) {
         subject.artifacts.publish(MODEL, version, spoil);
-        let until = subject.server.until(MODEL, version, ModelState::Rejected);
-        let rejected = until.await.rejection.unwrap();
+        let rejected = subject.rejection(version).await;
         assert_eq!(rejected.reason, "SIGNATURE_INVALID", "{}", rejected.message);
-        assert!(rejected.message.contains(words), "{}", rejected.message);
+        says!(rejected.message, words);
     }
     let version = subject.first + 4;
-    let publish = |folder: &Path| sign(folder, &key);
-    subject.artifacts.publish(MODEL, version, publish);
-    subject
-        .server
-        .until(MODEL, version, ModelState::Serving)
-        .await;
+    let signed = |folder: &Path| sign(folder, &key);
+    subject.artifacts.publish(MODEL, version, signed);
+    subject.until(version, ModelState::Serving).await;
 }

@@ -1,15 +1,17 @@
 //! A call says what its configurations are for, and the model that was trained for it answers. No model answers for another
 //! compiler without a warning, and what is unlike the training data is not trusted.
 
-use hlorank_client::ModelReference;
 use hlorank_tests::prelude::*;
 
 /// The default for tiles, which was trained for IREE; [`TILE_MODEL`] for XLA.
 const IREE_MODEL: &str = "tile-iree-cpu";
 
-/// Kernels with tiles of XLA.
-fn kernels() -> Vec<MeasuredGraph> {
-    read_graphs(&fixture("measured/tile_kernels.pb"))
+/// A target that [`TILE_MODEL`] was trained for.
+const XLA: &str = "Intel(R) Xeon(R) Processor, XLA of jax 0.10.2";
+
+/// A kernel with tiles of XLA.
+fn kernel() -> MeasuredGraph {
+    read_graphs(&fixture("measured/tile_kernels.pb")).remove(0)
 }
 
 /// A server that has both models, of which no operator chose one.
@@ -23,27 +25,14 @@ async fn rank(client: &Client, kernel: &MeasuredGraph, target: &str) -> Ranking 
     client.rank(&request).await.unwrap()
 }
 
-fn reasons(ranking: &Ranking) -> Vec<&str> {
-    let warnings = ranking.warnings.iter();
-    warnings.map(|warning| warning.reason.as_str()).collect()
-}
-
-fn name(model: &ModelReference) -> &str {
-    &model.name
-}
-
 #[tokio::test]
 async fn the_model_of_the_compiler_answers() {
     let server = server().await;
     let client = server.client().await;
-    let kernel = &kernels()[0];
+    let kernel = kernel();
     for (target, model, warning) in [
         ("AMD EPYC, IREE 3.13.0, 1 thread", IREE_MODEL, None),
-        (
-            "Intel(R) Xeon(R) Processor, XLA of jax 0.10.2",
-            TILE_MODEL,
-            None,
-        ),
+        (XLA, TILE_MODEL, None),
         ("TPU v3, xla", TILE_MODEL, Some("MODEL_FOR_OTHER_TARGET")),
         (
             "AMD EPYC, gcc 12.2",
@@ -53,45 +42,43 @@ async fn the_model_of_the_compiler_answers() {
         ("", IREE_MODEL, Some("TARGET_UNKNOWN")),
         ("my board", IREE_MODEL, Some("TARGET_UNKNOWN")),
     ] {
-        let ranking = rank(&client, kernel, target).await;
-        assert_eq!(name(&ranking.model), model, "{target}");
+        let ranking = rank(&client, &kernel, target).await;
+        assert_eq!(ranking.model.name, model, "{target}");
         let mut found = reasons(&ranking);
         found.retain(|reason| reason.contains("TARGET"));
         assert_eq!(found, Vec::from_iter(warning), "{target}");
     }
-}
+    // What was measured names the target, too.
+    let ranking = rank_measured(&client, &kernel, Some(Adapt::new(XLA))).await;
+    assert_eq!(ranking.model.name, TILE_MODEL);
 
-#[tokio::test]
-async fn what_was_measured_names_the_target_too() {
-    let server = server().await;
-    let client = server.client().await;
-    let kernel = &kernels()[0];
-    let graph = GraphHandle::from_measured(kernel);
-    let adapt = Adapt::new("Intel(R) Xeon(R) Processor, XLA of jax 0.10.2");
-    let request = RankRequest::new(&graph, configurations(kernel)).adapt(Some(adapt));
-    let ranking = client.rank(&request).await.unwrap();
-    assert_eq!(name(&ranking.model), TILE_MODEL);
+    let of_iree = ["AMD EPYC", "Intel(R) Xeon(R) Processor"]
+        .map(|processor| format!("{processor}, IREE 3.13.0, 1 thread"));
+    for (name, targets) in [
+        (IREE_MODEL, &of_iree[..]),
+        ("layout-xla-cpu", &[format!("{XLA}, 1 thread")]),
+    ] {
+        let model = client.get_model(name, None).await.unwrap();
+        assert_eq!(model.targets, targets, "a listed model says so");
+    }
 }
 
 #[tokio::test]
 async fn a_model_that_a_call_or_an_operator_chose_answers_for_every_target() {
     let chosen = TestServer::start_with(&[&all_models_flag()]).await;
-    let kernel = &kernels()[0];
-    let ranking = rank(&chosen.client().await, kernel, "AMD EPYC, IREE 3.13.0").await;
-    assert_eq!(name(&ranking.model), TILE_MODEL);
+    let (client, kernel) = (chosen.client().await, kernel());
+    let ranking = rank(&client, &kernel, "AMD EPYC, IREE 3.13.0").await;
+    assert_eq!(ranking.model.name, TILE_MODEL);
     assert_eq!(reasons(&ranking), ["MODEL_FOR_OTHER_TARGET"]);
-    assert_eq!(
-        reasons(&rank(&chosen.client().await, kernel, "").await),
-        [""; 0]
-    );
+    assert_eq!(reasons(&rank(&client, &kernel, "").await), [""; 0]);
 
     let server = server().await;
-    let graph = GraphHandle::from_measured(kernel);
-    let request = RankRequest::new(&graph, configurations(kernel))
+    let graph = GraphHandle::from_measured(&kernel);
+    let request = RankRequest::new(&graph, configurations(&kernel))
         .target("TPU v3, XLA")
         .model(Some(IREE_MODEL.parse().unwrap()));
     let ranking = server.client().await.rank(&request).await.unwrap();
-    assert_eq!(name(&ranking.model), IREE_MODEL);
+    assert_eq!(ranking.model.name, IREE_MODEL);
     assert!(reasons(&ranking).contains(&"MODEL_FOR_OTHER_TARGET"));
 }
 
@@ -102,10 +89,8 @@ async fn tiles_of_its_own_compiler_are_trusted() {
     let kernels = read_graphs(&fixture("measured/tile_dispatches.pb"));
     let mut sum = 0.0;
     for kernel in &kernels {
-        let confidence = rank(&client, kernel, "AMD EPYC, IREE 3.13.0")
-            .await
-            .confidence;
-        let confidence = confidence.unwrap();
+        let ranking = rank(&client, kernel, "AMD EPYC, IREE 3.13.0").await;
+        let confidence = ranking.confidence.unwrap();
         let tau = confidence.expected_tau.unwrap();
         let [low, high] = [confidence.expected_tau_low, confidence.expected_tau_high];
         assert!(low.unwrap() < tau && tau < high.unwrap(), "{confidence:?}");
@@ -118,47 +103,18 @@ async fn tiles_of_its_own_compiler_are_trusted() {
 #[tokio::test]
 async fn tiles_of_another_compiler_are_not_trusted() {
     // The models that ship, of which one ranks tiles.
-    let server = TestServer::start_with(&[
-        &format!("--models={}", repository("models/registry").display()),
-        "--default-models=none",
-    ])
-    .await;
+    let models = format!("--models={}", repository("models/registry").display());
+    let server = TestServer::start_with(&[&models, "--default-models=none"]).await;
     let client = server.client().await;
-    let kernels = kernels();
-    for kernel in &kernels {
-        let ranking = rank(&client, kernel, "").await;
-        assert_eq!(ranking.confidence, None, "{}", kernel.name);
-        assert!(reasons(&ranking).contains(&"RANKING_UNSURE"), "{ranking:?}");
-        let named = rank(
-            &client,
-            kernel,
-            "Intel(R) Xeon(R) Processor, XLA of jax 0.10.2",
-        )
-        .await;
-        assert_eq!(named.confidence, None);
-        assert!(reasons(&named).contains(&"RANKING_UNSURE"), "{named:?}");
-        assert!(named.warnings.iter().any(|warning| {
-            warning.reason == "MODEL_FOR_OTHER_TARGET" && warning.message.contains(IREE_MODEL)
-        }));
+    for kernel in read_graphs(&fixture("measured/tile_kernels.pb")) {
+        for target in ["", XLA] {
+            let ranking = rank(&client, &kernel, target).await;
+            assert_eq!(ranking.confidence, None, "{}", kernel.name);
+            assert!(reasons(&ranking).contains(&"RANKING_UNSURE"), "{ranking:?}");
+            let is_named = ranking.warnings.iter().any(|warning| {
+                warning.reason == "MODEL_FOR_OTHER_TARGET" && warning.message.contains(IREE_MODEL)
+            });
+            assert_eq!(is_named, target == XLA, "{ranking:?}");
+        }
     }
-}
-
-#[tokio::test]
-async fn a_listed_model_says_what_it_is_for() {
-    let server = server().await;
-    let listed = server
-        .models()
-        .await
-        .list_models(ListModelsRequest {})
-        .await;
-    let listed = listed.unwrap().into_inner().models;
-    let of = |name: &str| {
-        let model = listed.iter().find(|model| model.name == name).unwrap();
-        model.targets.clone()
-    };
-    assert_eq!(of(IREE_MODEL), ["AMD EPYC, IREE 3.13.0, 1 thread"]);
-    assert_eq!(
-        of("layout-xla-cpu"),
-        ["Intel(R) Xeon(R) Processor, XLA of jax 0.10.2, 1 thread"]
-    );
 }

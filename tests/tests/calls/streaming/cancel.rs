@@ -3,9 +3,7 @@
 use hlorank_client::RankStream;
 use hlorank_tests::prelude::*;
 
-use crate::streaming::call::{Stream, kernel, tile_batch, tiles};
-
-const ONE_REQUEST: [&str; 1] = ["--max-requests=1"];
+use crate::streaming::call::tile_batch;
 
 async fn open(server: &TestServer) -> Result<RankStream, ClientError> {
     let graph = GraphHandle::hlo_module(two_dots(), Task::Tile, vec![]);
@@ -14,46 +12,42 @@ async fn open(server: &TestServer) -> Result<RankStream, ClientError> {
     client.rank_stream(&StreamRequest::new(&graph)).await
 }
 
-/// Waits until the server accepts another request.
-async fn until_free(server: &TestServer) -> RankStream {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
-        match open(server).await {
-            Ok(stream) => return stream,
-            Err(error) => assert!(Instant::now() < deadline, "{error}"),
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
 #[tokio::test]
-async fn an_open_stream_holds_its_place() {
-    let server = TestServer::start_with(&ONE_REQUEST).await;
-    let mut stream = open(&server).await.unwrap();
-    let error = open(&server).await.unwrap_err();
-    assert_reason(&error, "OVERLOADED");
-    stream.send(&tile_batch(3)).await.unwrap();
-    stream.finish().await.unwrap();
-    until_free(&server).await;
-}
+async fn a_stream_that_is_finished_refused_or_dropped_gives_its_place_back() {
+    let server = TestServer::start_with(&["--max-requests=1", "--max-configs=2"]).await;
+    let mut finished = open(&server).await.unwrap();
+    assert_reason(&open(&server).await.unwrap_err(), "OVERLOADED");
+    // The limit is that of a batch, and scores need not be taken.
+    finished.send(&tile_batch(2)).await.unwrap();
+    finished.send(&tile_batch(2)).await.unwrap();
+    let ranking = finished.finish().await.unwrap();
+    assert_eq!(ranking.best.len(), 4);
+    server.until_idle().await;
 
-#[tokio::test]
-async fn an_idle_stream_that_is_dropped_gives_its_place_back() {
-    let server = TestServer::start_with(&ONE_REQUEST).await;
+    let mut refused = open(&server).await.unwrap();
+    refused.send(&tile_batch(3)).await.unwrap();
+    let error = refused.scores().await.unwrap_err();
+    assert_reason(&error, "TOO_MANY_CONFIGS");
+    server.until_idle().await;
+
     drop(open(&server).await.unwrap());
-    until_free(&server).await;
+    server.until_idle().await;
+    open(&server).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_is_dropped_at_work_gives_its_place_and_the_workers_back() {
-    let server = TestServer::start_with(&ONE_REQUEST).await;
+    let server = TestServer::start_with(&["--max-requests=1"]).await;
     let mut stream = open(&server).await.unwrap();
     // This takes many times longer than the test waits.
     stream.send(&grid_configurations(400_000)).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    server
+        .until_metrics(|scrape| scrape.value("hlorank_queued_nodes", &[]) > 0.0)
+        .await;
     drop(stream);
     let dropped = Instant::now();
-    let mut stream = until_free(&server).await;
+    server.until_idle().await;
+    let mut stream = open(&server).await.unwrap();
     stream.send(&tile_batch(10)).await.unwrap();
     stream.scores().await.unwrap();
     assert!(
@@ -61,42 +55,6 @@ async fn a_stream_that_is_dropped_at_work_gives_its_place_and_the_workers_back()
         "{:?}",
         dropped.elapsed()
     );
-}
-
-#[tokio::test]
-async fn a_connection_that_breaks_gives_the_place_back() {
-    let server = TestServer::start_with(&ONE_REQUEST).await;
-    let elsewhere = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .unwrap();
-    let endpoint = server.endpoint().to_owned();
-    let connected = elsewhere.spawn(async move {
-        let channel = tonic::transport::Endpoint::from_shared(endpoint)
-            .unwrap()
-            .connect()
-            .await
-            .unwrap();
-        let stream = Stream::started(channel, kernel()).await;
-        stream.messages.send(stream_batch(tiles(10))).await.unwrap();
-        stream
-    });
-    let stream = connected.await.unwrap();
-    assert!(open(&server).await.is_err());
-    // Closes the socket without ending the stream.
-    elsewhere.shutdown_background();
-    until_free(&server).await;
-    drop(stream);
-}
-
-#[tokio::test]
-async fn a_refused_stream_gives_its_place_back() {
-    let server = TestServer::start_with(&["--max-requests=1", "--max-configs=2"]).await;
-    let mut stream = open(&server).await.unwrap();
-    stream.send(&tile_batch(3)).await.unwrap();
-    stream.scores().await.unwrap_err();
-    until_free(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -112,19 +70,5 @@ async fn a_stopping_server_finishes_a_stream() {
     assert!(
         began.elapsed() < Duration::from_secs(10),
         "the drain time is 30 seconds"
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stopping_server_waits_no_longer_than_the_drain_time_for_an_idle_stream() {
-    let server = TestServer::start_with(&["--drain-seconds=0.5"]).await;
-    let _idle = open(&server).await.unwrap();
-    // The default drain time is half a minute.
-    let began = Instant::now();
-    server.stop().await;
-    assert!(
-        (0.5..10.0).contains(&began.elapsed().as_secs_f64()),
-        "{:?}",
-        began.elapsed()
     );
 }

@@ -3,7 +3,10 @@
 use hlorank_tests::attackers::{Attacker, send_small_batches};
 use hlorank_tests::prelude::*;
 
-use crate::streaming::call::{Stream, kernel, scores, tiles, wide_tiles};
+use crate::{
+    limits::request::{kernel, tiles, wide_tiles},
+    streaming::call::{Stream, scores},
+};
 
 /// Configurations of a batch of 1 MiB, whose scores are 64 KiB.
 const BATCH_CONFIGS: usize = 16_384;
@@ -34,32 +37,25 @@ async fn fill(stream: &Stream) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_takes_no_scores_is_not_read_until_it_does() {
+async fn a_client_that_takes_no_scores_is_not_read_until_it_does_and_its_other_calls_go_on() {
     let server = TestServer::start().await;
-    let mut stream = Stream::started(narrow_channel(&server).await, kernel()).await;
+    let channel = narrow_channel(&server).await;
+    let mut stream = Stream::started(channel.clone(), kernel()).await;
     let sent = fill(&stream).await;
     assert!(sent > 2, "{sent} batches");
+    let request = rank_request(kernel(), wide_tiles(BATCH_CONFIGS, 16));
+    let mut service = CostModelServiceClient::new(channel);
+    let call = timeout(Duration::from_secs(20), service.rank_configs(request)).await;
+    let ranking = call.unwrap().unwrap().into_inner().ranking;
+    assert_eq!(ranking.len(), BATCH_CONFIGS);
     for number in 0..sent {
         let scores = scores(stream.next().await.unwrap().unwrap());
         assert_eq!(scores.len(), BATCH_CONFIGS, "batch {number}");
     }
     stream.messages.send(stream_batch(tiles(1))).await.unwrap();
-    assert_eq!(stream.finish().await.unwrap().len(), 2);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_stands_still_holds_back_no_other_call_of_its_connection() {
-    let server = TestServer::start().await;
-    let channel = narrow_channel(&server).await;
-    let stream = Stream::started(channel.clone(), kernel()).await;
-    fill(&stream).await;
-    let request = rank_request(kernel(), wide_tiles(BATCH_CONFIGS, 16));
-    let mut service = CostModelServiceClient::new(channel);
-    let call = timeout(Duration::from_secs(20), service.rank_configs(request)).await;
-    assert_eq!(
-        call.unwrap().unwrap().into_inner().ranking.len(),
-        BATCH_CONFIGS
-    );
+    let (answers, refused) = stream.finish().await;
+    assert!(refused.is_none(), "{refused:?}");
+    assert_eq!(answers.len(), 2);
 }
 
 const LIST: &str = "/hlorank.v1.ModelService/ListModels";

@@ -1,6 +1,6 @@
 //! A stream of batches has the scores and the ranking of one call with all configurations.
 
-mod call;
+pub(crate) mod call;
 mod cancel;
 mod flow;
 mod scores;

@@ -18,23 +18,10 @@ pub(crate) struct Circle {
     pub(crate) lines: Vec<String>,
 }
 
-/// Returns the circles of files.
-pub(crate) fn file_circles(uses: &[Use]) -> Vec<Circle> {
-    let mut dependencies = Dependencies::new();
-    for each in uses {
-        add(
-            &mut dependencies,
-            each.user.join("/"),
-            each.used.join("/"),
-            &each.line,
-        );
-    }
-    circles("", &dependencies)
-}
-
-/// Returns the circles of folders. At each level, a module counts with everything below it, and the file of the parent is
-/// one more: what it defines is below what it uses, as with any other file.
-pub(crate) fn folder_circles(uses: &[Use]) -> Vec<Circle> {
+/// Returns the circles of folders and files. At each level, a module counts with everything below it, and the file of the parent is
+/// one more: what it defines is below what it uses, as with any other file. Files that use each other in a circle are in the circle of
+/// the folders, or files, right below the lowest folder that has all of them.
+pub(crate) fn circles(uses: &[Use]) -> Vec<Circle> {
     let mut levels: BTreeMap<String, Dependencies<'_>> = BTreeMap::new();
     for each in uses {
         let common = each
@@ -45,20 +32,17 @@ pub(crate) fn folder_circles(uses: &[Use]) -> Vec<Circle> {
         let depth = common.count();
         let member = |path: &[String]| path.get(depth).map_or(OWN_FILE, String::as_str).to_owned();
         let level = levels.entry(each.user[..depth].join("/")).or_default();
-        add(level, member(&each.user), member(&each.used), &each.line);
+        let targets = level.entry(member(&each.user)).or_default();
+        let lines = targets.entry(member(&each.used)).or_default();
+        lines.push(&each.line);
     }
     let levels = levels.iter();
     levels
-        .flat_map(|(within, dependencies)| circles(within, dependencies))
+        .flat_map(|(within, dependencies)| circles_of_level(within, dependencies))
         .collect()
 }
 
-fn add<'a>(dependencies: &mut Dependencies<'a>, from: String, to: String, line: &'a str) {
-    let targets = dependencies.entry(from).or_default();
-    targets.entry(to).or_default().push(line);
-}
-
-fn circles(within: &str, dependencies: &Dependencies<'_>) -> Vec<Circle> {
+fn circles_of_level(within: &str, dependencies: &Dependencies<'_>) -> Vec<Circle> {
     let reachable: BTreeMap<&str, BTreeSet<&str>> = dependencies
         .keys()
         .map(|member| (member.as_str(), reachable(dependencies, member)))

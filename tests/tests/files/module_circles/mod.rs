@@ -9,7 +9,7 @@ mod dependencies;
 mod layers;
 mod modules;
 
-use circles::{Circle, file_circles, folder_circles};
+use circles::{Circle, circles};
 use dependencies::{Use, uses};
 use hlorank_tests::prelude::*;
 use layers::Layers;
@@ -26,67 +26,38 @@ const CRATES: [&str; 9] = [
     "tests",
 ];
 
-/// Returns the circles of all crates, in words.
-fn found(find: impl Fn(&[Use]) -> Vec<Circle>) -> String {
+#[test]
+fn neither_files_nor_folders_of_a_crate_use_each_other_in_a_circle() {
     let mut found = String::new();
     for name in CRATES {
         for root in ["src/lib.rs", "src/main.rs"].map(|root| repository(name).join(root)) {
             if root.exists() {
-                let circles = find(&uses(&root));
-                found.extend(circles.iter().map(|circle| shown(name, circle)));
+                found.extend(circles(&uses(&root)).iter().map(|circle| {
+                    format!(
+                        "in {name}/src/{}: {}\n  {}\n",
+                        circle.within,
+                        circle.members.join(", "),
+                        circle.lines.join("\n  ")
+                    )
+                }));
             }
         }
     }
-    found
-}
-
-fn shown(name: &str, circle: &Circle) -> String {
-    let Circle {
-        within,
-        members,
-        lines,
-    } = circle;
-    format!(
-        "in {name}/src/{within}: {}\n  {}\n",
-        members.join(", "),
-        lines.join("\n  ")
-    )
-}
-
-#[test]
-fn no_files_of_a_crate_use_each_other_in_a_circle() {
-    let found = found(file_circles);
-    assert!(
-        found.is_empty(),
-        "files that use each other in a circle:\n{found}"
-    );
-}
-
-#[test]
-fn no_folders_of_a_crate_use_each_other_in_a_circle() {
-    let found = found(folder_circles);
-    assert!(
-        found.is_empty(),
-        "folders that use each other in a circle:\n{found}"
-    );
-}
-
-/// Returns what contradicts the table of layers after these words of `ARCHITECTURE.md`.
-fn against_layers(introduction: &str, name: &str) -> String {
-    let page = fs::read_to_string(repository("ARCHITECTURE.md")).unwrap();
-    let layers = Layers::read(&page, introduction);
-    let root = repository(name).join("src/lib.rs");
-    layers
-        .faults(&modules::names(&root), &uses(&root))
-        .join("\n")
+    assert!(found.is_empty(), "circles:\n{found}");
 }
 
 #[test]
 fn modules_keep_to_the_layers_of_the_architecture() {
-    let server = against_layers("The modules of the server, from top to bottom", "server");
-    assert!(server.is_empty(), "in the server:\n{server}");
-    let graph = against_layers("The modules of `graph`, likewise", "graph");
-    assert!(graph.is_empty(), "in graph:\n{graph}");
+    let page = fs::read_to_string(repository("ARCHITECTURE.md")).unwrap();
+    for (name, introduction) in [
+        ("server", "The modules of the server, from top to bottom"),
+        ("graph", "The modules of `graph`, likewise"),
+    ] {
+        let layers = Layers::read(&page, introduction);
+        let root = repository(name).join("src/lib.rs");
+        let faults = layers.faults(&modules::names(&root), &uses(&root));
+        assert!(faults.is_empty(), "in {name}: {faults:#?}");
+    }
 }
 
 /// Writes the files of a crate and returns what they use of each other.
@@ -98,6 +69,11 @@ fn uses_of(files: &[(&str, &str)]) -> Vec<Use> {
         fs::write(path, text).unwrap();
     }
     uses(&folder.path().join("lib.rs"))
+}
+
+fn only_circle(uses: &[Use]) -> Circle {
+    let [circle] = <[Circle; 1]>::try_from(circles(uses)).unwrap();
+    circle
 }
 
 #[test]
@@ -121,7 +97,7 @@ fn a_circle_through_re_exports_renames_and_macros_is_found() {
             "pub(crate) fn third() -> crate::a::Renamed { todo!() }",
         ),
     ]);
-    let [circle] = <[Circle; 1]>::try_from(file_circles(&uses)).unwrap();
+    let circle = only_circle(&uses);
     let ties = [
         "a/inner.rs uses Second of b.rs",
         "b.rs uses third of c.rs",
@@ -143,8 +119,7 @@ fn an_index_and_test_modules_make_no_circle() {
             "pub struct Second; #[cfg(test)] mod tests { use crate::First; }",
         ),
     ]);
-    assert_eq!(file_circles(&uses), []);
-    assert_eq!(folder_circles(&uses), []);
+    assert_eq!(circles(&uses), []);
 }
 
 #[test]
@@ -156,8 +131,7 @@ fn folders_use_each_other_in_a_circle_though_no_files_do() {
         ("a/low.rs", "pub struct Low;"),
         ("b.rs", "pub struct Middle(crate::a::low::Low);"),
     ]);
-    assert_eq!(file_circles(&uses), []);
-    let [circle] = <[Circle; 1]>::try_from(folder_circles(&uses)).unwrap();
+    let circle = only_circle(&uses);
     assert_eq!(circle.within, "");
     assert_eq!(circle.members, ["a", "b"]);
 }
@@ -177,8 +151,7 @@ fn a_parent_and_its_child_are_folders_too() {
         ("a/child/high.rs", "pub(crate) fn high() {}"),
         ("a/child/low.rs", "struct Low(crate::a::Shared);"),
     ]);
-    assert_eq!(file_circles(&uses), []);
-    let [circle] = <[Circle; 1]>::try_from(folder_circles(&uses)).unwrap();
+    let circle = only_circle(&uses);
     assert_eq!(circle.within, "a");
 }
 

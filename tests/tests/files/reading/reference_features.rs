@@ -5,12 +5,8 @@ use hlorank_proto::tpu_graphs::ModuleTuningData;
 use hlorank_tests::prelude::*;
 
 #[test]
-fn our_modules_give_the_reference_features() {
+fn modules_have_the_features_of_the_reference() {
     assert_eq!(compare_all(&fixture(HLO_FIXTURES)), 9);
-}
-
-#[test]
-fn the_large_modules_give_the_reference_features() {
     if let Some(folder) = shared("data/hlo") {
         assert!(compare_all(&folder) >= 19);
     }
@@ -28,38 +24,21 @@ fn compare_all(folder: &Path) -> usize {
 fn compare(folder: &Path, name: &str) {
     let bytes = fs::read(folder.join(format!("{name}.hlo_module.pb"))).unwrap();
     let module = HloModule::read(&bytes, &Limits::default()).unwrap();
-    let splits: Vec<i64> = module
-        .node_splits
-        .iter()
-        .map(|&split| i64::try_from(split).unwrap())
-        .collect();
+    let splits = module.node_splits.iter();
+    let splits: Vec<i64> = splits.map(|&split| i64::try_from(split).unwrap()).collect();
     let configurable = module.arrays.default_configurable();
     let graph = module.into_graph(Task::Layout, configurable).unwrap();
 
     let mut reference = Arrays::open(&folder.join(format!("{name}.features.npz")));
     compare_features(name, &graph, &reference.values("node_feat"));
-    assert_eq!(
-        graph.opcodes(),
-        reference.values::<u8>("node_opcode"),
-        "{name}: opcodes"
-    );
-    let edges: Vec<i64> = graph
-        .edges()
-        .as_flattened()
-        .iter()
-        .copied()
-        .map(i64::from)
-        .collect();
-    assert_eq!(
-        edges,
-        reference.values::<i64>("edge_index"),
-        "{name}: edges"
-    );
-    assert_eq!(
-        splits,
-        reference.values::<i64>("node_splits"),
-        "{name}: node splits"
-    );
+    let opcodes = reference.values::<u8>("node_opcode");
+    assert_eq!(graph.opcodes(), opcodes, "{name}: opcodes");
+    let edges = graph.edges().as_flattened().iter();
+    let edges: Vec<i64> = edges.copied().map(i64::from).collect();
+    let expected = reference.values::<i64>("edge_index");
+    assert_eq!(edges, expected, "{name}: edges");
+    let expected = reference.values::<i64>("node_splits");
+    assert_eq!(splits, expected, "{name}: node splits");
 }
 
 /// Compares bits, and reports only the first difference because arrays have up to a million numbers.
@@ -106,12 +85,8 @@ fn runs_keep_their_numbers_where_others_failed() {
     }
     let runs = tuning.runs.len();
     // The schema here has only the fields of a module that are read, and those are preserved.
-    let measured = read(&tuning.encode_to_vec())
-        .unwrap()
-        .graphs
-        .remove(0)
-        .measurements
-        .unwrap();
+    let mut file = read(&tuning.encode_to_vec()).unwrap();
+    let measured = file.graphs.remove(0).measurements.unwrap();
     let expected: Vec<usize> = (0..1).chain(4..runs).collect();
     assert_eq!((measured.numbers, measured.skipped), (expected, 3));
 }

@@ -55,7 +55,7 @@ async fn layouts_tiles_and_fusions_are_shown_with_effects_kernels_and_run_times(
         );
         let text = browser.value("document.body.innerText");
         for part in parts {
-            assert!(text.as_str().unwrap().contains(part), "{part}: {text}");
+            says!(text.as_str().unwrap(), part);
         }
         browser.check_looks(name);
     }

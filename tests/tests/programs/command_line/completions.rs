@@ -8,11 +8,6 @@ fn script(shell: &str) -> String {
     CommandLine::without_server().text(&["completions", shell])
 }
 
-/// Runs a script, and returns `None` if the shell is not installed.
-fn run(shell: &str, arguments: &[&str]) -> Option<Output> {
-    Command::new(shell).args(arguments).output().ok()
-}
-
 #[test]
 fn each_shell_has_a_script() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
@@ -32,8 +27,9 @@ fn bash_completes_commands_and_options() {
         (&["rank", "--gra"], "--graph"),
         (&["rank", "--task", "t"], "tile"),
     ] {
-        let arguments = [&["-ec", COMPLETE, "bash", &script][..], words].concat();
-        let Some(output) = run("bash", &arguments) else {
+        let mut bash = Command::new("bash");
+        bash.args(["-ec", COMPLETE, "bash", &script]).args(words);
+        let Ok(output) = bash.output() else {
             return eprintln!("skipped: no bash");
         };
         assert_eq!(
@@ -46,15 +42,14 @@ fn bash_completes_commands_and_options() {
 
 #[test]
 fn every_command_has_a_manual_page() {
-    let parent = tempfile::tempdir().unwrap();
-    let folder = parent.path().join("share/man/man1");
-    CommandLine::without_server().text(&["man", folder.to_str().unwrap()]);
+    let command_line = CommandLine::without_server();
+    command_line.text(&["man", "share/man/man1"]);
     for (page, text) in [
         ("hlorank", "rank"),
         ("hlorank-rank", "HLORANK_ENDPOINT"),
         ("hlorank-models-pin", "pin"),
     ] {
-        let page = fs::read_to_string(folder.join(format!("{page}.1"))).unwrap();
-        assert!(page.contains(".TH ") && page.contains(text), "{page}");
+        let page = command_line.path(&format!("share/man/man1/{page}.1"));
+        says!(fs::read_to_string(page).unwrap(), ".TH ", text);
     }
 }

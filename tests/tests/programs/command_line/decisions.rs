@@ -10,11 +10,7 @@ use crate::command_line::running::{CommandLine, rows};
 const TARGET: &str = "compiler=1.2;device=a";
 
 /// Proposes a value of 2 ms for a key.
-async fn propose(client: &Client, key: &[u8]) {
-    propose_in(client, "tvm", key).await;
-}
-
-async fn propose_in(client: &Client, namespace: &str, key: &[u8]) {
+async fn propose(client: &Client, namespace: &str, key: &[u8]) {
     let request = DecideRequest {
         key: Some(DecisionKey {
             namespace: namespace.to_owned(),
@@ -37,14 +33,12 @@ async fn propose_in(client: &Client, namespace: &str, key: &[u8]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn decisions_are_listed_shown_superseded_and_exported() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = TestServer::start_with(&[&store_flag(folder.path())]).await;
+    let (_folder, server, client) = storing_server(&[]).await;
     let command_line = CommandLine::new(&server);
     let none = command_line.text(&["decisions", "list"]);
     says!(none, "keeps no such decisions");
-    let client = server.client().await;
-    propose(&client, b"gemm 1024").await;
-    propose(&client, &[0, 255]).await;
+    propose(&client, "tvm", b"gemm 1024").await;
+    propose(&client, "tvm", &[0, 255]).await;
 
     let text = command_line.text(&["decisions", "list", "--target=device=a; compiler=1.2"]);
     says!(text, "gemm 1024", TARGET, "2.00 ms", "2 decisions.");
@@ -52,24 +46,25 @@ async fn decisions_are_listed_shown_superseded_and_exported() {
     let other = command_line.text(&["decisions", "list", "--namespace=space"]);
     says!(other, "keeps no such decisions");
 
-    let value = command_line.write("value.json", "[64]");
+    command_line.write("value.json", "[64]");
     let subject = [
         "--namespace=tvm",
         "--key=hex:00ff",
         "--target=device=a;compiler=1.2",
     ];
-    let value = format!("--value={}", value.display());
     let supersede = |generation: &'static str| {
-        let given = [generation, &*value];
+        let given = [generation, "--value=value.json"];
         [&["decisions", "supersede"][..], &subject, &given].concat()
     };
     says!(
         command_line.text(&supersede("--generation=1")),
         "Generation 2: [64]"
     );
-    let (code, message) = command_line.failure(&supersede("--generation=3"));
-    assert_eq!(code, Some(3), "{message}");
-    says!(message, "generation 3", "the latest one is 2");
+    says!(
+        command_line.failure(3, &supersede("--generation=3")),
+        "generation 3",
+        "the latest one is 2"
+    );
 
     let show = [&["decisions", "show"][..], &subject].concat();
     let shown = command_line.json(&show);
@@ -94,10 +89,10 @@ async fn decisions_are_listed_shown_superseded_and_exported() {
         (&lines[0]["seconds"], &lines[0]["runs"]),
         (&json!(0.002), &json!(5))
     );
-    let out = command_line.write("decisions.jsonl", "");
-    let out_flag = format!("--out={}", out.display());
-    command_line.text(&["decisions", "export", "--after=1", &out_flag]);
-    assert_eq!(fs::read_to_string(out).unwrap().lines().count(), 1);
+    let export = ["decisions", "export", "--after=1", "--out=after.jsonl"];
+    command_line.text(&export);
+    let after = fs::read_to_string(command_line.path("after.jsonl")).unwrap();
+    assert_eq!(after.lines().count(), 1);
 }
 
 /// Writes files as XLA does, by their paths.
@@ -111,10 +106,9 @@ fn write_cache(folder: &Path, files: &[(&str, &[u8])]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hosts_use_the_same_results_of_xla() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = TestServer::start_with(&[&store_flag(folder.path())]).await;
+    let (_folder, server, _) = storing_server(&[]).await;
     let command_line = CommandLine::new(&server);
-    let [first, second] = ["first", "second"].map(|host| folder.path().join(host));
+    let [first, second, third] = ["first", "second", "third"].map(|host| command_line.path(host));
     let run = |step: &'static str, host: &Path, target: &str| {
         let target = format!("--target={target}");
         let output = command_line
@@ -156,7 +150,6 @@ async fn two_hosts_use_the_same_results_of_xla() {
     assert_eq!(fs::read(second.join(old)).unwrap(), own);
     assert_eq!(fs::read(second.join(new)).unwrap(), b"\x0a\x02\xff\xfe");
 
-    let third = folder.path().join("third");
     says!(run("stage", &third, target).0, "3 files written, 0 known");
     says!(run("stage", &third, target).0, "0 files written, 3 known");
     says!(run("push", &third, target).0, "0 files proposed, 3 known");
@@ -171,9 +164,7 @@ async fn two_hosts_use_the_same_results_of_xla() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_decision_that_is_no_file_of_xla_is_not_staged() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = TestServer::start_with(&[&store_flag(folder.path())]).await;
-    let client = server.client().await;
+    let (_folder, server, client) = storing_server(&[]).await;
     let long = format!("{}.textproto", "a".repeat(246));
     let keys = [
         "../outside.textproto",
@@ -183,16 +174,14 @@ async fn a_decision_that_is_no_file_of_xla_is_not_staged() {
         &long,
     ];
     for key in keys {
-        propose_in(&client, "xla", key.as_bytes()).await;
+        propose(&client, "xla", key.as_bytes()).await;
     }
     let command_line = CommandLine::new(&server);
-    let cache = folder.path().join("cache");
     let target = format!("--target={TARGET}");
-    let stage = ["xla-cache", "stage", cache.to_str().unwrap(), &target];
-    let report = command_line.json(&stage);
+    let report = command_line.json(&["xla-cache", "stage", "cache", &target]);
     assert_eq!(
         (&report["new"], &report["unreadable"]),
         (&json!(0), &json!(5))
     );
-    assert!(!folder.path().join("outside.textproto").exists());
+    assert!(!command_line.path("outside.textproto").exists());
 }

@@ -3,7 +3,7 @@
 use hlorank_client::quality::{Outcome, PairCounts, top_slowdown};
 use hlorank_tests::prelude::*;
 
-use crate::command_line::running::{CommandLine, MeasuredFile, measurements, rows, run_times};
+use crate::command_line::running::{CommandLine, MeasuredFile, rows, run_times};
 
 /// Metrics, in the order of the table.
 const METRICS: [&str; 8] = [
@@ -17,38 +17,19 @@ const METRICS: [&str; 8] = [
     "default_slowdown",
 ];
 
-/// Tolerance of numbers.
-const TOLERANCE: f64 = 1e-9;
-
-fn assert_close(one: Option<f64>, other: Option<f64>, what: &str) {
-    let is_close = match (one, other) {
-        (Some(one), Some(other)) => (one - other).abs() <= TOLERANCE,
-        (one, other) => one == other,
-    };
-    assert!(is_close, "{what}: {one:?} and {other:?}");
-}
-
-fn evaluate(server: &TestServer, files: &[MeasuredFile]) -> (String, Value) {
-    let files = files.iter().map(MeasuredFile::argument);
-    let arguments: Vec<&str> = std::iter::once("eval").chain(files).collect();
+/// Evaluates one file of each task, and returns the table and the JSON document.
+fn evaluate(server: &TestServer, files: &[MeasuredFile; 2]) -> (String, Value) {
+    let arguments = ["eval", files[0].argument(), files[1].argument()];
     let command_line = CommandLine::new(server);
     (command_line.text(&arguments), command_line.json(&arguments))
 }
 
-/// Returns the measured run times of a graph with the scores that the library returns.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "nanoseconds stay far below 2^53"
-)]
-async fn outcomes(client: &Client, graph: &MeasuredGraph) -> Vec<Outcome> {
-    let handle = GraphHandle::from_measured(graph);
-    let request = RankRequest::new(&handle, &measurements(graph).configurations).with_scores();
-    let scores = client.rank(&request).await.unwrap().scores;
-    let outcome = |(config, time): (usize, i64)| Outcome {
-        run_time: time as f64,
-        score: scores[config].into(),
+fn assert_close(metric: &Value, expected: Option<f64>) {
+    let is_close = match (metric.as_f64(), expected) {
+        (Some(metric), Some(expected)) => (metric - expected).abs() <= 1e-9,
+        (metric, expected) => metric == expected,
     };
-    run_times(graph).into_iter().map(outcome).collect()
+    assert!(is_close, "{metric}: {expected:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -56,42 +37,33 @@ async fn an_evaluation_compares_the_scores_of_the_server_with_the_run_times_of_t
     let server = TestServer::start().await;
     let (files, client) = (MeasuredFile::both(), server.client().await);
     let (_, report) = evaluate(&server, &files);
+    let evaluated = report["graphs"].as_array().unwrap();
     let graphs: Vec<&MeasuredGraph> = files.iter().flat_map(|file| &file.graphs).collect();
-    assert_eq!(
-        report["graphs"].as_array().map(Vec::len),
-        Some(graphs.len())
-    );
-    for (graph, measured) in report["graphs"].as_array().unwrap().iter().zip(graphs) {
-        let outcomes = outcomes(&client, measured).await;
+    assert_eq!(evaluated.len(), graphs.len());
+    for (graph, measured) in evaluated.iter().zip(graphs) {
+        let scores = rank_measured(&client, measured, None).await.scores;
+        let outcome = |(config, time): (usize, i64)| Outcome {
+            run_time: time as f64,
+            score: scores[config].into(),
+        };
+        let outcomes: Vec<Outcome> = run_times(measured).into_iter().map(outcome).collect();
         let pairs = PairCounts::new(&outcomes).unwrap();
         assert_eq!(graph["name"], measured.name);
         assert_eq!(graph["configurations"], outcomes.len());
+        assert_close(&graph["kendall_tau"], pairs.kendall_tau());
         assert_close(
-            graph["kendall_tau"].as_f64(),
-            pairs.kendall_tau(),
-            &measured.name,
+            &graph["ordered_pair_accuracy"],
+            pairs.ordered_pair_accuracy(),
         );
-        let accuracy = graph["ordered_pair_accuracy"].as_f64();
-        assert_close(accuracy, pairs.ordered_pair_accuracy(), &measured.name);
-        for (metric, top) in [("top_1_slowdown", 1), ("top_10_slowdown", 10)] {
-            assert_close(
-                graph[metric].as_f64(),
-                top_slowdown(&outcomes, top),
-                &measured.name,
-            );
-        }
+        assert_close(&graph["top_1_slowdown"], top_slowdown(&outcomes, 1));
+        assert_close(&graph["top_10_slowdown"], top_slowdown(&outcomes, 10));
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_mean_is_that_of_the_graphs() {
-    let (_, report) = evaluate(&TestServer::start().await, &MeasuredFile::both());
     for metric in METRICS {
-        let graphs = report["graphs"].as_array().unwrap().iter();
+        let graphs = evaluated.iter();
         let defined: Vec<f64> = graphs.filter_map(|graph| graph[metric].as_f64()).collect();
         let count = f64::from(u32::try_from(defined.len()).unwrap());
         let mean = (count > 0.0).then(|| defined.iter().sum::<f64>() / count);
-        assert_close(report["mean"][metric].as_f64(), mean, metric);
+        assert_close(&report["mean"][metric], mean);
     }
 }
 
@@ -137,9 +109,8 @@ async fn graphs_without_run_times_are_left_out_and_counted() {
         report["graphs"].as_array().map(Vec::len),
         Some(file.graphs.len())
     );
-    let message = "error: none of the files contains measured run times\n";
     assert_eq!(
-        command_line.failure(&["eval", bare]),
-        (Some(2), message.to_owned())
+        command_line.failure(2, &["eval", bare]),
+        "error: none of the files contains measured run times\n"
     );
 }

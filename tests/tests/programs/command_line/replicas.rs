@@ -52,13 +52,7 @@ async fn every_replica_is_listed_and_changed() {
     let report = command_line.json(&["models"]);
     let listed = of_replicas(&report, "models");
     let endpoints = replicas.servers.each_ref().map(TestServer::endpoint);
-    assert_eq!(
-        listed
-            .iter()
-            .map(|(endpoint, _)| *endpoint)
-            .collect::<Vec<_>>(),
-        endpoints
-    );
+    assert!(listed.iter().map(|(endpoint, _)| *endpoint).eq(endpoints));
     let models = listed[0].1.as_array().unwrap();
     let tile = models
         .iter()
@@ -74,13 +68,8 @@ async fn every_replica_is_listed_and_changed() {
         );
     }
     for server in &replicas.servers {
-        let model = server
-            .client()
-            .await
-            .get_model(TILE_MODEL, None)
-            .await
-            .unwrap();
-        assert!(model.pinned);
+        let client = server.client().await;
+        assert!(client.get_model(TILE_MODEL, None).await.unwrap().pinned);
     }
 }
 
@@ -92,17 +81,11 @@ async fn measurements_of_all_replicas_are_listed_exported_and_deleted() {
     for (number, server) in replicas.servers.iter().enumerate() {
         let client = server.client().await;
         for graph in &file.graphs {
-            let chosen: Vec<usize> = (number..configurations(graph).len())
-                .step_by(2)
-                .take(5)
-                .collect();
+            let chosen = (number..configurations(graph).len()).step_by(2).take(5);
+            let adapt = adapt("a board", graph, &chosen.collect::<Vec<_>>());
             let handle = GraphHandle::from_measured(graph);
-            let adapt = adapt("a board", graph, &chosen);
-            expected += client
-                .report_measurements(&handle, &adapt)
-                .await
-                .unwrap()
-                .accepted;
+            let reported = client.report_measurements(&handle, &adapt).await.unwrap();
+            expected += u64::from(reported.accepted);
         }
     }
     let command_line = replicas.command_line(&[]);
@@ -118,11 +101,10 @@ async fn measurements_of_all_replicas_are_listed_exported_and_deleted() {
     let exported = command_line.json(&["measurements", "export", "--out", "exported"]);
     let files = exported["files"].as_array().unwrap();
     assert_eq!(files.len(), file.graphs.len());
-    let all = files
+    let measurements = files
         .iter()
-        .map(|file| file["measurements"].as_u64().unwrap())
-        .sum::<u64>();
-    assert_eq!(all, u64::from(expected));
+        .map(|file| file["measurements"].as_u64().unwrap());
+    assert_eq!(measurements.sum::<u64>(), expected);
     let deleted = command_line.text(&["measurements", "delete", "--target", "a board"]);
     assert_eq!(deleted.lines().count(), 2, "{deleted}");
     for (line, server) in deleted.lines().zip(&replicas.servers) {
@@ -135,17 +117,11 @@ async fn a_replica_that_fails_is_named_and_the_others_are_called() {
     let replicas = Replicas::start().await;
     let command_line = replicas.command_line(&[NO_SERVER]);
     for arguments in [
-        &["models"][..],
-        &["models", "reload"],
-        &["measurements", "list"],
+        &["models", "--json", SHORT][..],
+        &["models", "reload", "--json"],
+        &["measurements", "list", "--json", SHORT],
     ] {
-        let options: &[&str] = if arguments.contains(&"reload") {
-            &[]
-        } else {
-            &[SHORT]
-        };
-        let arguments = [arguments, options, &["--json"]].concat();
-        let output = command_line.command(&arguments).output().unwrap();
+        let output = command_line.command(arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(4), "{arguments:?}");
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(report["replicas"].as_array().unwrap().len(), 2);

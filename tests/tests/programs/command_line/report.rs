@@ -15,23 +15,13 @@ fn explained(command_line: &CommandLine, graph: &str, options: &[&str]) -> Value
 
 /// Returns the scores of configurations.
 fn scores(command_line: &CommandLine, graph: &str, configurations: &[Value]) -> Vec<f64> {
-    let configs = command_line.write("configs.json", &json!(configurations).to_string());
-    let arguments = [
-        "rank",
-        "--graph",
-        graph,
-        "--module=0",
-        "--top=all",
-        "--configs",
-        configs.to_str().unwrap(),
-    ];
-    let report = command_line.json(&arguments);
-    let mut numbered: Vec<_> = report["graphs"][0]["ranking"].as_array().unwrap().clone();
+    command_line.write("configs.json", &json!(configurations).to_string());
+    let rank = ["rank", "--graph", graph, "--module=0", "--top=all"];
+    let report = command_line.json(&[&rank[..], &["--configs=configs.json"]].concat());
+    let mut numbered = report["graphs"][0]["ranking"].as_array().unwrap().clone();
     numbered.sort_by_key(|row| row["number"].as_u64());
-    numbered
-        .iter()
-        .map(|row| row["score"].as_f64().unwrap())
-        .collect()
+    let scores = numbered.iter().map(|row| row["score"].as_f64().unwrap());
+    scores.collect()
 }
 
 fn effect(part: &Value, of: usize) -> f64 {
@@ -40,16 +30,11 @@ fn effect(part: &Value, of: usize) -> f64 {
 
 /// Returns a layout in which the nodes of a part are those of another one.
 fn with_part(layout: &Value, part: &Value, from: &Value) -> Value {
-    let is_inside = |node: &&Value| {
-        part["choices"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|choice| choice["node"] == node["node"])
-    };
+    let choices = part["choices"].as_array().unwrap();
+    let is_inside = |node: &Value| choices.iter().any(|choice| choice["node"] == node["node"]);
     let nodes = |layout: &Value| layout["nodes"].as_array().unwrap().clone();
-    let own = nodes(layout).into_iter().filter(|node| !is_inside(&node));
-    let others = nodes(from).into_iter().filter(|node| is_inside(&node));
+    let own = nodes(layout).into_iter().filter(|node| !is_inside(node));
+    let others = nodes(from).into_iter().filter(is_inside);
     json!({ "nodes": own.chain(others).collect::<Vec<_>>() })
 }
 
@@ -59,10 +44,7 @@ async fn an_effect_of_a_segment_is_the_difference_that_its_layouts_make() {
     let (command_line, file) = (CommandLine::new(&server), MeasuredFile::layout());
     let report = explained(&command_line, file.argument(), &["--module=0"]);
     let three = report["configurations"].as_array().unwrap();
-    let roles: Vec<_> = three
-        .iter()
-        .map(|explained| explained["role"].as_str().unwrap())
-        .collect();
+    let roles: Vec<&Value> = three.iter().map(|explained| &explained["role"]).collect();
     assert_eq!(roles, ["best", "default", "worst"]);
     let score = |of: usize| three[of]["score"].as_f64().unwrap();
     assert!(score(0) <= score(1) && score(1) <= score(2), "{three:?}");
@@ -72,11 +54,8 @@ async fn an_effect_of_a_segment_is_the_difference_that_its_layouts_make() {
     let exchanged = parts.iter().flat_map(|part| {
         [(0, 1), (1, 0), (2, 1)].map(|(of, from)| with_part(layout(of), part, layout(from)))
     });
-    let scores = scores(
-        &command_line,
-        file.argument(),
-        &exchanged.collect::<Vec<_>>(),
-    );
+    let exchanged: Vec<Value> = exchanged.collect();
+    let scores = scores(&command_line, file.argument(), &exchanged);
     for (part, scores) in parts.iter().zip(scores.chunks_exact(3)) {
         let expected = [
             score(0) - scores[0],
@@ -127,7 +106,8 @@ async fn an_effect_of_a_bound_is_the_difference_that_it_makes() {
 async fn kernels_of_three_fusions_add_up_to_their_scores() {
     let server = TestServer::start_with(&[&all_models_flag()]).await;
     let (command_line, program) = (CommandLine::new(&server), fixture("fused/rotary.pb"));
-    let graph = reported(&command_line, program.to_str().unwrap(), &[]);
+    let program = program.to_str().unwrap();
+    let graph = reported(&command_line, program, &[]);
     let report = &graph["explanation"];
     let configurations = report["configurations"].as_array().unwrap();
     let kernels = report["kernels"].as_array().unwrap();
@@ -136,15 +116,12 @@ async fn kernels_of_three_fusions_add_up_to_their_scores() {
         (3, Some("seconds"))
     );
     for (explained, kernels) in configurations.iter().zip(kernels) {
-        let seconds = kernels
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|kernel| kernel["seconds"].as_f64().unwrap());
+        let kernels = kernels.as_array().unwrap().iter();
+        let seconds = kernels.map(|kernel| kernel["seconds"].as_f64().unwrap());
         let (sum, score) = (seconds.sum::<f64>(), explained["score"].as_f64().unwrap());
         assert!((sum - score).abs() <= 1e-5 * score, "{sum} {score}");
     }
-    let text = command_line.text(&["report", "--graph", program.to_str().unwrap()]);
+    let text = command_line.text(&["report", "--graph", program]);
     says!(
         text,
         "Kernels of the best: ",
@@ -154,11 +131,23 @@ async fn kernels_of_three_fusions_add_up_to_their_scores() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_text_has_the_parts_of_the_document() {
+async fn a_single_layout_has_no_parts() {
+    let server = TestServer::start().await;
+    let command_line = CommandLine::new(&server);
+    let module = fixture("hlo/mlp_train.before_opt.hlo.txt");
+    command_line.write("only.json", "[{}]");
+    let report = ["report", "--graph", module.to_str().unwrap()];
+    let text = command_line.text(&[&report[..], &["--configs=only.json"]].concat());
+    says!(text, "No single segment explains");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn text_and_page_have_the_parts_of_the_document_and_the_page_has_nothing_from_elsewhere() {
     let server = TestServer::start().await;
     let (command_line, file) = (CommandLine::new(&server), MeasuredFile::layout());
+    let arguments = ["report", "--graph", file.argument(), "--module=0"];
     let report = explained(&command_line, file.argument(), &["--module=0"]);
-    let text = command_line.text(&["report", "--graph", file.argument(), "--module=0"]);
+    let text = command_line.text(&arguments);
     let mut table = rows(&text, "segment");
     // A last line counts the others.
     table.retain(|row| row.len() > 1);
@@ -170,50 +159,25 @@ async fn the_text_has_the_parts_of_the_document() {
         assert!((shown - effect(part, 0)).abs() <= 0.5e-4, "{text}");
     }
     says!(text, "segments together.");
-}
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_single_layout_has_no_parts() {
-    let server = TestServer::start().await;
-    let command_line = CommandLine::new(&server);
-    let module = fixture("hlo/mlp_train.before_opt.hlo.txt");
-    let only = command_line.write("only.json", "[{}]");
-    let arguments = [
-        "report",
-        "--graph",
-        module.to_str().unwrap(),
-        "--configs",
-        only.to_str().unwrap(),
-    ];
-    let text = command_line.text(&arguments);
-    says!(text, "No single segment explains");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_page_has_the_tables_of_the_text_and_a_plot_and_nothing_from_elsewhere() {
-    let server = TestServer::start().await;
-    let (command_line, file) = (CommandLine::new(&server), MeasuredFile::layout());
-    let arguments = ["report", "--graph", file.argument(), "--module=0"];
     let page = command_line.text(&[&arguments[..], &["--html"]].concat());
-    for tag in page.split('<').filter_map(|part| part.split_once('>')) {
-        for reference in ["script", "src=", "href=", "style=\""] {
-            assert!(!tag.0.contains(reference), "<{}>", tag.0);
-        }
-    }
-    assert!(!page.contains("@import") && !page.contains("url("));
-    let text = command_line.text(&arguments);
     for row in rows(&text, "rank").iter().chain(&rows(&text, "segment")) {
         for cell in row {
             let cell = cell
                 .replace('&', "&amp;")
                 .replace('<', "&lt;")
                 .replace('>', "&gt;");
-            assert!(page.contains(&format!(">{cell}</td>")), "{cell}");
+            says!(page, format!(">{cell}</td>"));
         }
     }
     assert!(page.matches("<circle").count() > 10, "{page}");
-    let both = command_line.failure(&[&arguments[..], &["--html", "--json"]].concat());
-    assert_eq!(both.0, Some(2), "{}", both.1);
+    for tag in page.split('<').filter_map(|part| part.split_once('>')) {
+        for reference in ["script", "src=", "href=", "style=\""] {
+            assert!(!tag.0.contains(reference), "<{}>", tag.0);
+        }
+    }
+    assert!(!page.contains("@import") && !page.contains("url("));
+    command_line.failure(2, &[&arguments[..], &["--html", "--json"]].concat());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -47,24 +47,28 @@ impl CommandLine {
         }
     }
 
+    /// Returns the path of a file in the folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     /// Writes a file into the folder.
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.folder.path().join(name);
+        let path = self.path(name);
         fs::write(&path, text).unwrap();
         path
     }
 
     /// Reads the only graph of a file in the folder.
     pub(crate) fn read(&self, name: &str, task: Task) -> MeasuredGraph {
-        let file =
-            GraphFile::read(&self.folder.path().join(name), task, &Limits::default()).unwrap();
+        let file = GraphFile::read(&self.path(name), task, &Limits::default()).unwrap();
         let [graph] = <[MeasuredGraph; 1]>::try_from(file.graphs).ok().unwrap();
         graph
     }
 
     /// Returns the text that a command prints.
     pub(crate) fn text(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
+        let output = self.command(arguments).output().unwrap();
         assert!(
             output.status.success(),
             "{arguments:?}: {}",
@@ -78,18 +82,13 @@ impl CommandLine {
         serde_json::from_str(&self.text(&[arguments, &["--json"]].concat())).unwrap()
     }
 
-    /// Returns the exit code and standard error of a command that prints nothing else.
-    pub(crate) fn failure(&self, arguments: &[&str]) -> (Option<i32>, String) {
-        let output = self.run(arguments);
+    /// Returns what a command that fails with this exit code writes to standard error. It prints nothing else.
+    pub(crate) fn failure(&self, code: i32, arguments: &[&str]) -> String {
+        let output = self.command(arguments).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {message}");
         assert!(output.stdout.is_empty(), "{arguments:?}");
-        (
-            output.status.code(),
-            String::from_utf8(output.stderr).unwrap(),
-        )
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
+        message
     }
 
     /// Returns a command to run.
@@ -115,14 +114,14 @@ pub(crate) struct MeasuredFile {
 }
 
 impl MeasuredFile {
-    /// Reads the first file of layouts, by name.
+    /// Reads a file of layouts.
     pub(crate) fn layout() -> Self {
-        Self::first("layout_")
+        Self::read("layout_random_window_nchw_train.pb")
     }
 
-    /// Reads the first file of tiles, by name.
+    /// Reads a file of tiles.
     pub(crate) fn tile() -> Self {
-        Self::first("tile_")
+        Self::read("tile_dispatches.pb")
     }
 
     /// Reads one file of each task.
@@ -130,21 +129,9 @@ impl MeasuredFile {
         [Self::layout(), Self::tile()]
     }
 
-    fn first(start: &str) -> Self {
-        let files = fs::read_dir(fixture("measured"))
-            .unwrap()
-            .map(|entry| entry.unwrap().path());
-        let is_wanted = |path: &PathBuf| {
-            let name = path.file_name().unwrap().to_string_lossy();
-            name.starts_with(start) && name.ends_with(".pb")
-        };
-        let path = files.filter(is_wanted).min().unwrap();
+    fn read(name: &str) -> Self {
+        let path = fixture("measured").join(name);
         let file = GraphFile::read(&path, Task::Layout, &Limits::default()).unwrap();
-        assert!(
-            file.graphs.iter().all(|graph| graph.measurements.is_some()),
-            "{}",
-            path.display()
-        );
         Self {
             path,
             kind: file.kind,
@@ -174,18 +161,12 @@ pub(crate) fn rows(text: &str, first_column: &str) -> Vec<Vec<String>> {
     let lines = text
         .lines()
         .skip_while(|line| !line.trim_start().starts_with(first_column));
-    lines
-        .skip(1)
-        .take_while(|line| !line.is_empty())
-        .map(cells)
-        .collect()
-}
-
-/// Splits a row into cells. Columns are separated by two spaces, words in a cell by one.
-fn cells(line: &str) -> Vec<String> {
-    line.split("  ")
-        .map(str::trim)
-        .filter(|cell| !cell.is_empty())
-        .map(str::to_owned)
-        .collect()
+    let rows = lines.skip(1).take_while(|line| !line.is_empty());
+    rows.map(|line| {
+        // Columns are separated by two spaces, words in a cell by one.
+        let cells = line.split("  ").map(str::trim);
+        let cells = cells.filter(|cell| !cell.is_empty());
+        cells.map(str::to_owned).collect()
+    })
+    .collect()
 }

@@ -4,78 +4,50 @@ use hlorank_tests::prelude::*;
 
 use crate::command_line::running::{CommandLine, MeasuredFile};
 
-/// Measures what is suggested, as a user's script does: times are those of the file.
-fn search(command_line: &CommandLine, file: &MeasuredFile, rounds: usize) -> Vec<Value> {
-    let arguments = [
-        "--graph",
-        file.argument(),
-        "--module=0",
-        "--measured=measured.json",
-        "--target=test",
-    ];
-    let ranked = command_line.json(&[
-        "rank",
-        "--graph",
-        file.argument(),
-        "--module=0",
-        "--top=all",
-    ]);
-    let all = ranked["graphs"][0]["ranking"].as_array().unwrap();
-    let seconds = |configuration: &Value| {
-        let row = all
-            .iter()
-            .find(|row| &row["configuration"] == configuration)
-            .unwrap();
-        row["run_time_ns"].as_f64().unwrap() * 1e-9
-    };
-    let mut measured = Vec::new();
-    for _ in 0..rounds {
-        command_line.write("measured.json", &Value::from(measured.clone()).to_string());
-        let report = command_line.json(&[&["suggest", "--count=2"], &arguments[..]].concat());
-        for suggestion in report["suggestions"].as_array().unwrap() {
-            let configuration = &suggestion["configuration"];
-            assert!(
-                measured
-                    .iter()
-                    .all(|before: &Value| &before["configuration"] != configuration)
-            );
-            measured
-                .push(json!({"configuration": configuration, "seconds": seconds(configuration)}));
-        }
-    }
-    command_line.write("measured.json", &Value::from(measured.clone()).to_string());
-    let report = command_line.json(&[&["rank", "--top=3"], &arguments[..]].concat());
-    let graph = &report["graphs"][0];
-    assert_eq!(
-        (&graph["learned"]["target"], &graph["learned"]["adapted"]),
-        (&"test".into(), &true.into())
-    );
-    for row in graph["ranking"].as_array().unwrap() {
-        let (score, seconds) = (
-            row["score"].as_f64().unwrap(),
-            row["predicted"]["seconds"].as_f64().unwrap(),
-        );
-        assert!((seconds.ln() - score).abs() < 1e-3, "{row}");
-    }
-    measured
-}
-
+/// What is suggested is measured as a user's script does; times are those of the file.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_by_suggestions_and_its_measurements() {
     let server = TestServer::start().await;
     for file in MeasuredFile::both() {
         let command_line = CommandLine::new(&server);
-        assert_eq!(search(&command_line, &file, 3).len(), 6);
-        let arguments = [
-            "suggest",
+        let subject = [
             "--graph",
             file.argument(),
             "--module=0",
             "--measured=measured.json",
         ];
-        let text = command_line.text(&arguments);
-        says!(text, "Learned from 6 measured configurations of `local`");
-        says!(text, "expected improvement", " to ");
+        let of_target = [&subject[..], &["--target=test"]].concat();
+        let seconds = seconds_of(&file.graphs[0]);
+        let mut numbers = BTreeSet::new();
+        let mut measured: Vec<Value> = Vec::new();
+        command_line.write("measured.json", "[]");
+        for _ in 0..3 {
+            let report = command_line.json(&[&["suggest", "--count=2"], &of_target[..]].concat());
+            for suggestion in report["suggestions"].as_array().unwrap() {
+                let number = usize::try_from(suggestion["number"].as_u64().unwrap()).unwrap();
+                assert!(numbers.insert(number), "{number} is suggested once");
+                let configuration = &suggestion["configuration"];
+                measured.push(json!({"configuration": configuration, "seconds": seconds[number]}));
+            }
+            command_line.write("measured.json", &json!(measured).to_string());
+        }
+        assert_eq!(numbers.len(), 6);
+        let report = command_line.json(&[&["rank", "--top=3"], &of_target[..]].concat());
+        let graph = &report["graphs"][0];
+        assert_eq!(graph["learned"]["target"], "test");
+        assert_eq!(graph["learned"]["adapted"], true);
+        for row in graph["ranking"].as_array().unwrap() {
+            let score = row["score"].as_f64().unwrap();
+            let seconds = row["predicted"]["seconds"].as_f64().unwrap();
+            assert!((seconds.ln() - score).abs() < 1e-3, "{row}");
+        }
+        let text = command_line.text(&[&["suggest"], &subject[..]].concat());
+        says!(
+            text,
+            "Learned from 6 measured configurations of `local`",
+            "expected improvement",
+            " to "
+        );
     }
 }
 
@@ -91,8 +63,8 @@ async fn combinations_of_given_layouts_are_suggested_for_a_plain_file() {
         let tensors = [json!({ "minor_to_major": [0, 1] })];
         json!({ "nodes": [{ "node": node["node"], "tensors": tensors }] })
     };
-    let layouts: Vec<Value> = dots.map(layout).collect();
-    command_line.write("layouts.json", &json!(layouts).to_string());
+    let layouts = dots.map(layout).collect::<Value>();
+    command_line.write("layouts.json", &layouts.to_string());
     let graph = ["--graph", graph.to_str().unwrap(), "--configs=layouts.json"];
     let suggest = [&["suggest", "--count=1"][..], &graph].concat();
     let given = command_line.json(&suggest);
@@ -105,19 +77,8 @@ async fn combinations_of_given_layouts_are_suggested_for_a_plain_file() {
 #[test]
 fn a_wrong_measurement_is_named() {
     let (command_line, file) = (CommandLine::without_server(), MeasuredFile::tile());
-    let refused = |measured: &str| {
-        command_line.write("measured.json", measured);
-        let arguments = [
-            "suggest",
-            "--graph",
-            file.argument(),
-            "--module=0",
-            "--measured=measured.json",
-        ];
-        let (code, error) = command_line.failure(&arguments);
-        assert_eq!(code, Some(2), "{error}");
-        error
-    };
+    let suggest = ["suggest", "--graph", file.argument(), "--module=0"];
+    let suggest = [&suggest[..], &["--measured=measured.json"]].concat();
     for (measured, expected) in [
         (
             r#"[{"configuration": {}}]"#,
@@ -140,10 +101,7 @@ fn a_wrong_measurement_is_named() {
             "unknown field `second`",
         ),
     ] {
-        let error = refused(measured);
-        assert!(
-            error.contains("measured.json") && error.contains(expected),
-            "{error}"
-        );
+        command_line.write("measured.json", measured);
+        says!(command_line.failure(2, &suggest), "measured.json", expected);
     }
 }

@@ -39,3 +39,10 @@ pub(crate) fn reloads(scrape: &Scrape, credential: &str, result: &str) -> f64 {
         &[("credential", credential), ("result", result)],
     )
 }
+
+/// Waits until this number of file reloads had this result.
+pub(crate) async fn until_reloads(server: &TestServer, credential: &str, result: &str, count: f64) {
+    server
+        .until_metrics(|scrape| reloads(scrape, credential, result) >= count)
+        .await;
+}

@@ -2,6 +2,7 @@
 //! test has a server of its own.
 
 mod faults;
+mod log_file;
 mod reads;
 mod settings;
 mod starting;

@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use hlorank_tests::prelude::*;
 
-use crate::under_load::requests::{alone, bits, kernels};
+use crate::under_load::requests::{alone, kernels};
 
 const MODEL: &str = SMALL_TILE_MODEL;
 
@@ -25,24 +25,20 @@ async fn rank(
     graph: &GraphHandle,
     tiles: &Configurations,
 ) -> Result<Ranking, ClientError> {
-    client
-        .rank(
-            &RankRequest::new(graph, tiles)
-                .model(Some(MODEL.parse().unwrap()))
-                .with_scores(),
-        )
-        .await
+    let model = Some(MODEL.parse().unwrap());
+    let request = RankRequest::new(graph, tiles).model(model);
+    client.rank(&request.with_scores()).await
 }
 
 fn assert_failed(ranked: Result<Ranking, ClientError>) {
     let error = ranked.unwrap_err();
-    let refusal = error.refusal().unwrap();
-    assert_eq!(
-        (refusal.code(), refusal.reason()),
-        (Code::Internal, Some("MODEL_FAILED")),
-        "{error}"
-    );
-    assert!(refusal.message().contains("encoder.onnx failed"), "{error}");
+    assert_eq!(error.code(), Some(Code::Internal), "{error}");
+    assert_reason(&error, "MODEL_FAILED");
+    says!(error.to_string(), "encoder.onnx failed");
+}
+
+fn failed_runs(scrape: &Scrape) -> f64 {
+    scrape.value("hlorank_model_failed_runs_total", &[("model", MODEL)])
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,12 +53,8 @@ async fn calls_beside_one_that_fails_have_their_answers() {
     for graph in &graphs {
         client.put_graph(graph).await.unwrap();
     }
-    let count = async |name: &str, label| server.scrape().await.value(name, &[label]);
-    assert_eq!(
-        count("hlorank_model_failed_runs_total", ("model", MODEL)).await,
-        0.0,
-        "golden cases are met"
-    );
+    let before = failed_runs(&server.scrape().await);
+    assert_eq!(before, 0.0, "golden cases are met");
 
     let mut found = Vec::new();
     for round in 1..=ROUNDS {
@@ -70,37 +62,32 @@ async fn calls_beside_one_that_fails_have_their_answers() {
         let beside = graphs.iter().map(|graph| rank(&client, graph, &beside));
         let (failed, beside) = tokio::join!(rank(&client, &graphs[0], &fails), join_all(beside));
         assert_failed(failed);
-        found.extend(beside.into_iter().map(|ranked| bits(&ranked.unwrap())));
+        found.extend(
+            beside
+                .into_iter()
+                .map(|ranked| bits(&ranked.unwrap().scores)),
+        );
     }
-    let runs = count("hlorank_model_failed_runs_total", ("model", MODEL)).await;
+    let scrape = server.scrape().await;
+    let runs = failed_runs(&scrape);
     assert!(
         runs > ROUNDS as f64,
         "{runs} runs failed: no call was in one block with others"
     );
-    assert_eq!(
-        count("hlorank_errors_total", ("reason", "MODEL_FAILED")).await,
-        ROUNDS as f64
-    );
-    assert_eq!(
-        server
-            .scrape()
-            .await
-            .value("hlorank_worker_panics_total", &[]),
-        0.0
-    );
+    let failed = [("reason", "MODEL_FAILED")];
+    assert_eq!(scrape.value("hlorank_errors_total", &failed), ROUNDS as f64);
+    assert_eq!(scrape.value("hlorank_worker_panics_total", &[]), 0.0);
 
     let mut expected = Vec::new();
     for round in 1..=ROUNDS {
         for graph in &graphs {
-            expected.push(bits(
-                &rank(&client, graph, &batch(round, None)).await.unwrap(),
-            ));
+            let ranked = rank(&client, graph, &batch(round, None)).await;
+            expected.push(bits(&ranked.unwrap().scores));
         }
     }
     assert_eq!(found, expected, "as without the calls that failed");
-    let asked = HealthClient::new(server.channel().await)
-        .check(HealthCheckRequest::default())
-        .await;
+    let mut health = HealthClient::new(server.channel().await);
+    let asked = health.check(HealthCheckRequest::default()).await;
     assert_eq!(asked.unwrap().into_inner().status(), ServingStatus::Serving);
 }
 
@@ -111,17 +98,10 @@ async fn rows_that_failed_are_not_kept() {
     models.fail_above(MODEL, LIMIT);
     let server = TestServer::start_with(&[&models.flag()]).await;
     let (client, graph) = (server.client().await, kernels(1).remove(0));
-    for runs in 1..=3 {
+    for runs in [1.0, 2.0, 3.0] {
         assert_failed(rank(&client, &graph, &batch(1, Some(TOO_LARGE))).await);
-        let failed = server
-            .scrape()
-            .await
-            .value("hlorank_model_failed_runs_total", &[("model", MODEL)]);
-        assert_eq!(
-            failed,
-            f64::from(runs),
-            "a lone call is to blame for all of its block"
-        );
+        // A lone call is to blame for all of its block.
+        assert_eq!(failed_runs(&server.scrape().await), runs);
     }
     rank(&client, &graph, &batch(1, None)).await.unwrap();
 }

@@ -4,7 +4,7 @@ use futures::future::join_all;
 use hlorank_tests::prelude::*;
 use tokio::sync::Barrier;
 
-use crate::under_load::requests::{alone, bits, connect, rank};
+use crate::under_load::requests::{alone, scores};
 
 const CLIENTS: usize = 256;
 const BLOCKS: usize = 60;
@@ -25,11 +25,12 @@ async fn many_clients_with_one_cold_graph_have_it_read_once() {
     let start = Arc::new(Barrier::new(CLIENTS));
     let mut asked = Vec::new();
     for _ in 0..CLIENTS {
-        let (client, graph) = (connect(&server).await, GraphHandle::features(&graph));
+        let client = server.client_without_retries().await;
+        let graph = GraphHandle::features(&graph);
         let (layouts, start) = (Arc::clone(&layouts), Arc::clone(&start));
         asked.push(tokio::spawn(async move {
             start.wait().await;
-            bits(&rank(&client, &graph, &layouts).await)
+            scores(&client, &graph, &layouts).await
         }));
     }
     let answers: BTreeSet<Vec<u32>> = join_all(asked)
@@ -39,10 +40,8 @@ async fn many_clients_with_one_cold_graph_have_it_read_once() {
         .collect();
     assert_eq!(answers.len(), 1, "different answers");
     let scrape = server.scrape().await;
-    let featurized = scrape.value(
-        "hlorank_stage_duration_seconds_count",
-        &[("stage", "featurize")],
-    );
+    let featurize = [("stage", "featurize")];
+    let featurized = scrape.value("hlorank_stage_duration_seconds_count", &featurize);
     assert_eq!(featurized, 1.0);
     let model = [("model", "layout-xla-cpu")];
     let evaluated = scrape.value("hlorank_rows_evaluated_total", &model);

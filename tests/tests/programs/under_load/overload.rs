@@ -6,7 +6,7 @@ use futures::future::join_all;
 use hlorank_tests::prelude::*;
 use tokio::time::Instant;
 
-use crate::under_load::requests::{PATIENCE, alone, bits, connect, connect_with, kernels, rank};
+use crate::under_load::requests::{PATIENCE, alone, kernels, rank};
 
 const KERNELS: u16 = 16;
 
@@ -42,7 +42,7 @@ impl Questions {
         let mut expected = HashMap::new();
         for graph in &graphs {
             let ranking = rank(client, graph, &tiles).await;
-            expected.insert(ranking.graph_hash, bits(&ranking));
+            expected.insert(ranking.graph_hash, bits(&ranking.scores));
         }
         Self {
             graphs,
@@ -68,7 +68,7 @@ impl Questions {
         join_all(calls).await.iter().sum::<f64>() / TIME.as_secs_f64()
     }
 
-    /// Connects clients, and caches the graphs that they ask about in turn.
+    /// Caches the graphs, and returns questions about them for one client.
     async fn in_turn(&self, client: &Client) -> Vec<Question> {
         let mut questions = Vec::new();
         for graph in kernels(KERNELS).into_iter().filter_map(Arc::into_inner) {
@@ -81,6 +81,7 @@ impl Questions {
         questions
     }
 
+    /// Returns the shortest time of a lone call.
     async fn alone(&self, client: &Client) -> Duration {
         let mut fastest = Duration::MAX;
         for graph in &self.graphs[..5] {
@@ -95,11 +96,7 @@ impl Questions {
     fn is_answered(&self, answer: &Answer) -> bool {
         match &answer.ranking {
             Ok(ranking) => {
-                assert_eq!(
-                    bits(ranking),
-                    self.expected[&ranking.graph_hash],
-                    "a wrong answer"
-                );
+                assert_eq!(bits(&ranking.scores), self.expected[&ranking.graph_hash]);
                 true
             }
             Err(error) => {
@@ -129,29 +126,27 @@ fn assert_refused(error: &ClientError) {
 async fn ten_times_the_load_is_answered_or_refused_and_passes() {
     let _alone = alone().await;
     let server = TestServer::start_with(&FLAGS).await;
-    let client = connect(&server).await;
+    let client = server.client_without_retries().await;
     let questions = Questions::new(&client).await;
     let before = questions.alone(&client).await;
     let capacity = questions.capacity(&client).await;
     let resident = resident_bytes(process::id());
 
-    let short = connect_with(
-        &server,
-        Connection {
-            timeout: Some(SHORT),
-            ..Connection::default()
-        },
-    )
-    .await;
-    let questions_of_each = [
+    let impatient = Connection {
+        timeout: Some(SHORT),
+        retries: 0,
+        ..Connection::default()
+    };
+    let impatient = server.client_with(impatient).await;
+    let pause = Duration::from_secs_f64(1.0 / (5.0 * capacity));
+    let [patient, hasty] = [
         questions.in_turn(&client).await,
         questions.in_turn(&client).await,
     ];
-    let pause = Duration::from_secs_f64(1.0 / (5.0 * capacity));
-    let clients = [client.clone(), short].into_iter().zip(questions_of_each);
-    let loads: Vec<Load> = clients
-        .map(|(client, questions)| Load::start(client, questions, pause))
-        .collect();
+    let loads = [
+        Load::start(client.clone(), patient, pause),
+        Load::start(impatient, hasty, pause),
+    ];
     sleep(TIME).await;
     let most = resident_bytes(process::id());
     let answers = timeout(PATIENCE, join_all(loads.into_iter().map(Load::finish)))

@@ -38,20 +38,7 @@ pub(crate) fn of_tiles(hash: Digest, count: i64) -> RankConfigsRequest {
     .with_scores()
 }
 
-/// Connects a client without retries.
-pub(crate) async fn connect(server: &TestServer) -> Client {
-    connect_with(server, Connection::default()).await
-}
-
-/// Connects a client with these settings and without retries.
-pub(crate) async fn connect_with(server: &TestServer, connection: Connection) -> Client {
-    let connection = Connection {
-        retries: 0,
-        ..connection
-    };
-    server.client_with(connection).await
-}
-
+/// Ranks configurations with scores.
 pub(crate) async fn rank(
     client: &Client,
     graph: &GraphHandle,
@@ -63,22 +50,21 @@ pub(crate) async fn rank(
         .unwrap()
 }
 
-/// Returns the bits of the scores.
-pub(crate) fn bits(ranking: &Ranking) -> Vec<u32> {
-    ranking.scores.iter().map(|score| score.to_bits()).collect()
+/// Returns the bits of the scores of configurations.
+pub(crate) async fn scores(
+    client: &Client,
+    graph: &GraphHandle,
+    configurations: &Configurations,
+) -> Vec<u32> {
+    bits(&rank(client, graph, configurations).await.scores)
 }
 
 /// Returns the number of rows that the server has evaluated, if its cache has room for all of them.
-pub(crate) async fn rows_evaluated(server: &TestServer) -> f64 {
-    server
-        .scrape()
-        .await
-        .value("hlorank_cache_entries", &[("cache", "embeddings")])
+pub(crate) fn rows(scrape: &Scrape) -> f64 {
+    scrape.value("hlorank_cache_entries", &[("cache", "embeddings")])
 }
 
-pub(crate) async fn requests(server: &TestServer) -> f64 {
-    server
-        .scrape()
-        .await
-        .value("hlorank_requests_in_progress", &[])
+/// Returns the number of rows that the server has evaluated until now.
+pub(crate) async fn rows_evaluated(server: &TestServer) -> f64 {
+    rows(&server.scrape().await)
 }

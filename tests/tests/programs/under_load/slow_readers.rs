@@ -8,9 +8,7 @@ use tokio::time::Instant;
 use tonic::body::Body;
 use tower::{Service as _, ServiceExt as _};
 
-use crate::under_load::requests::{
-    PATIENCE, alone, bits, connect_with, kernels, of_tiles, rank, requests,
-};
+use crate::under_load::requests::{PATIENCE, alone, kernels, kernels_of, of_tiles, scores};
 
 /// Number of tiles of the small kernel in each request. Their rows are evaluated once.
 const TILES: i64 = 20_000;
@@ -27,10 +25,6 @@ const SOON: Duration = Duration::from_secs(5);
 const CALLS: &str = "--max-call-bytes=134217728";
 const CALL_BYTES: usize = 128 << 20;
 
-/// Answers that are not read until they are dropped.
-#[derive(Default)]
-struct Unread(Vec<http::Response<Body>>);
-
 struct Fixture {
     server: TestServer,
     /// Client that reads its answers.
@@ -46,13 +40,6 @@ struct SlowReader {
 }
 
 impl SlowReader {
-    fn new(server: &TestServer, request: &RankConfigsRequest) -> Self {
-        Self {
-            endpoint: server.endpoint().to_owned(),
-            request: framed(&request.encode_to_vec(), false),
-        }
-    }
-
     async fn connect(&self) -> Channel {
         let endpoint = Channel::from_shared(self.endpoint.clone()).unwrap();
         endpoint
@@ -77,13 +64,13 @@ impl SlowReader {
         }
     }
 
-    /// Makes this number of calls.
-    async fn ask_often(&self, calls: usize) -> (Unread, Vec<Status>) {
-        let (mut unread, mut refused) = (Unread::default(), Vec::new());
+    /// Makes this number of calls, and returns the answers, which are not read until they are dropped, and the errors.
+    async fn ask_often(&self, calls: usize) -> (Vec<http::Response<Body>>, Vec<Status>) {
+        let (mut unread, mut refused) = (Vec::new(), Vec::new());
         let mut channel = self.connect().await;
         for call in 1..=calls {
             match self.ask(&mut channel).await {
-                Ok(answer) => unread.0.push(answer),
+                Ok(answer) => unread.push(answer),
                 Err(refusal) => refused.push(refusal),
             }
             if call.is_multiple_of(ON_ONE) {
@@ -98,22 +85,21 @@ impl Fixture {
     async fn start(flag: &str) -> Self {
         let files = Files::new();
         let lines = ["slow", "other"].map(|name| token_line(name, "read", name));
-        let tokens = files.write("tokens", &lines.concat());
-        let server =
-            TestServer::start_with(&[flag, CALLS, &format!("--tokens={}", tokens.display())]).await;
-        let token = Some("other".parse().unwrap());
-        let other = connect_with(
-            &server,
-            Connection {
-                token,
-                ..Connection::default()
-            },
-        )
-        .await;
-        let graph = crate::under_load::requests::kernels_of(NODES, 1).remove(0);
+        files.write("tokens", &lines.concat());
+        let server = files.start_with(&[flag, CALLS]).await;
+        let connection = Connection {
+            token: Some("other".parse().unwrap()),
+            retries: 0,
+            ..Connection::default()
+        };
+        let other = server.client_with(connection).await;
+        let graph = kernels_of(NODES, 1).remove(0);
         let hash = other.put_graph(&graph).await.unwrap().hash;
-        rank(&other, &graph, &grid_configurations(TILES)).await;
-        let slow = SlowReader::new(&server, &wanted(hash));
+        scores(&other, &graph, &grid_configurations(TILES)).await;
+        let slow = SlowReader {
+            endpoint: server.endpoint().to_owned(),
+            request: framed(&of_tiles(hash, TILES).encode_to_vec(), false),
+        };
         Self {
             server,
             other,
@@ -125,81 +111,56 @@ impl Fixture {
     /// Makes several calls with the reading client, asserts that their answers are equal, and returns the longest time.
     async fn served(&self) -> Duration {
         let (graph, tiles) = (kernels(1).remove(0), grid_configurations(10));
-        let expected = bits(&rank(&self.other, &graph, &tiles).await);
+        let expected = scores(&self.other, &graph, &tiles).await;
         let mut longest = Duration::ZERO;
         for _ in 0..20 {
             let started = Instant::now();
-            let found = timeout(PATIENCE, rank(&self.other, &graph, &tiles))
-                .await
-                .expect("it is served");
-            assert_eq!(bits(&found), expected);
+            let found = timeout(PATIENCE, scores(&self.other, &graph, &tiles)).await;
+            assert_eq!(found.expect("it is served"), expected);
             longest = longest.max(started.elapsed());
         }
         longest
     }
 }
 
-fn wanted(hash: Digest) -> RankConfigsRequest {
-    of_tiles(hash, TILES)
-}
-
 #[tokio::test(flavor = "multi_thread")]
-async fn those_who_do_not_read_keep_nobody_waiting() {
+async fn answers_that_nobody_reads_keep_their_places_and_keep_nobody_waiting() {
     const ASKED: usize = 100;
     let _alone = alone().await;
-    let fixture = Fixture::start("--max-client-requests=512").await;
-    let before = resident_bytes(process::id());
-    let (unread, refused) = fixture.slow.ask_often(ASKED).await;
-    assert_eq!(
-        (unread.0.len(), refused.len()),
-        (ASKED, 0),
-        "there is room for all"
-    );
-    let longest = fixture.served().await;
-    assert!(longest < SOON, "{longest:?}");
-    let most = resident_bytes(process::id());
-    println!(
-        "{} MiB before, {} MiB with {ASKED} answers that nobody reads",
-        before >> 20,
-        most >> 20
-    );
-    assert!(
-        most < before + with_fragments(CALL_BYTES),
-        "from {before} to {most} bytes"
-    );
-    drop(unread);
-    fixture.server.until_idle().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_answer_keeps_its_place_until_it_was_read() {
-    const PLACES: usize = 16;
-    const ASKED: usize = 100;
-    let _alone = alone().await;
-    let fixture = Fixture::start(&format!("--max-client-requests={PLACES}")).await;
-    let before = resident_bytes(process::id());
-    let (unread, refused) = fixture.slow.ask_often(ASKED).await;
-    assert_eq!((unread.0.len(), refused.len()), (PLACES, ASKED - PLACES));
-    for refusal in refused {
-        assert_eq!(refusal.code(), Code::ResourceExhausted, "{refusal}");
-        let details = refusal.get_error_details();
-        assert_eq!(details.error_info().unwrap().reason, "CLIENT_LIMIT");
-        assert!(details.retry_info().is_some());
+    // There are places for all, or for a few.
+    for places in [512, 16] {
+        let fixture = Fixture::start(&format!("--max-client-requests={places}")).await;
+        let before = resident_bytes(process::id());
+        let (unread, refused) = fixture.slow.ask_often(ASKED).await;
+        let held = places.min(ASKED);
+        assert_eq!((unread.len(), refused.len()), (held, ASKED - held));
+        for refusal in refused {
+            assert_eq!(refusal.code(), Code::ResourceExhausted, "{refusal}");
+            assert_eq!(reason(&refusal), "CLIENT_LIMIT");
+            assert!(refusal.get_details_retry_info().is_some());
+        }
+        let scrape = fixture.server.scrape().await;
+        let in_progress = scrape.value("hlorank_requests_in_progress", &[]);
+        assert_eq!(in_progress, held as f64);
+        let longest = fixture.served().await;
+        assert!(longest < SOON, "{longest:?}");
+        let most = resident_bytes(process::id());
+        println!(
+            "{} MiB before, {} MiB with {held} answers that nobody reads",
+            before >> 20,
+            most >> 20
+        );
+        assert!(
+            most < before + with_fragments(CALL_BYTES),
+            "from {before} to {most} bytes"
+        );
+        drop(unread);
+        fixture.server.until_idle().await;
+        let (unread, refused) = fixture.slow.ask_often(held).await;
+        assert_eq!(
+            (unread.len(), refused.len()),
+            (held, 0),
+            "the places are free again"
+        );
     }
-    assert_eq!(requests(&fixture.server).await, PLACES as f64);
-    let longest = fixture.served().await;
-    assert!(longest < SOON, "{longest:?}");
-    let most = resident_bytes(process::id());
-    assert!(
-        most < before + with_fragments(CALL_BYTES),
-        "from {before} to {most} bytes"
-    );
-    drop(unread);
-    fixture.server.until_idle().await;
-    let (unread, refused) = fixture.slow.ask_often(PLACES).await;
-    assert_eq!(
-        (unread.0.len(), refused.len()),
-        (PLACES, 0),
-        "the places are free again"
-    );
 }

@@ -2,7 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-use crate::under_load::requests::{alone, connect_with, kernels_of, of_tiles, rows_evaluated};
+use crate::under_load::requests::{alone, kernels_of, of_tiles, rows, rows_evaluated};
 
 /// Largest number of nodes whose rows are evaluated one by one: a block takes longer than reading the counter of rows.
 const NODES: usize = 500;
@@ -33,10 +33,11 @@ impl Fixture {
         let server = TestServer::start_with(&["--workers=1"]).await;
         let endless = Connection {
             timeout: None,
+            retries: 0,
             ..Connection::default()
         };
         Self {
-            client: connect_with(&server, endless).await,
+            client: server.client_with(endless).await,
             server,
             tiles: grid_configurations(TILES),
         }
@@ -48,12 +49,8 @@ impl Fixture {
         let call = self.client.rank(&request);
         let cancelled = async {
             let before = rows_evaluated(&self.server).await;
-            self.server
-                .until_metrics(|scrape| {
-                    scrape.value("hlorank_cache_entries", &[("cache", "embeddings")])
-                        > before + 2.0 * CHUNK_ROWS
-                })
-                .await;
+            let is_begun = |scrape: &Scrape| rows(scrape) > before + 2.0 * CHUNK_ROWS;
+            self.server.until_metrics(is_begun).await;
         };
         tokio::select! {
             ended = call => panic!("it was over before it could be cancelled: {:?}", ended.map(drop)),
@@ -61,8 +58,7 @@ impl Fixture {
         }
         let is_seen = |scrape: &Scrape| scrape.value("hlorank_requests_in_progress", &[]) == 0.0;
         let seen = self.server.until_metrics(is_seen).await;
-        let at_the_end = seen.value("hlorank_cache_entries", &[("cache", "embeddings")]);
-        self.chunks_since(at_the_end).await
+        self.chunks_since(rows(&seen)).await
     }
 
     /// Returns the number of chunks that were evaluated after the call expired.
@@ -82,7 +78,7 @@ impl Fixture {
 
     async fn chunks_since(&self, rows: f64) -> f64 {
         self.server.until_idle().await;
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        sleep(Duration::from_millis(100)).await;
         (rows_evaluated(&self.server).await - rows) / CHUNK_ROWS
     }
 }
@@ -100,8 +96,8 @@ async fn at_most_a_chunk_is_evaluated_for_a_call_that_has_ended() {
         chunks[0].push(fixture.after_deadline(graphs[0].hash().unwrap()).await);
         chunks[1].push(fixture.after_cancel(&graphs[1]).await);
     }
-    for (name, mut chunks) in ["work_after_deadline", "work_after_cancel"]
-        .into_iter()
+    for (name, mut chunks) in ["work after deadline", "work after cancel"]
+        .iter()
         .zip(chunks)
     {
         chunks.sort_by(f64::total_cmp);

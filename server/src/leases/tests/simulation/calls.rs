@@ -45,12 +45,11 @@ pub(super) enum Thing {
     Key(usize),
 }
 
-/// What a worker leased.
+/// What a worker leased: a configuration, with the id of the lease, or a key.
 #[derive(Clone, Debug)]
-pub(super) struct LeasedThing {
-    pub(super) thing: Thing,
-    /// The id of the lease of a configuration.
-    pub(super) id: Vec<u8>,
+pub(super) enum Leased {
+    Config(u8, Vec<u8>),
+    Key(usize),
 }
 
 /// A call.
@@ -59,11 +58,15 @@ pub(super) enum Asking {
     /// For this number of configurations.
     Suggest(usize),
     Claim(usize),
-    Renew(LeasedThing),
-    GiveBack(LeasedThing),
-    /// For a key, this is a proposal.
+    Renew(Leased),
+    GiveBack(Leased),
     Report {
-        thing: LeasedThing,
+        config: u8,
+        id: Vec<u8>,
+        seconds: f64,
+    },
+    Propose {
+        key: usize,
         seconds: f64,
         supersede: u64,
     },
@@ -185,6 +188,15 @@ impl Plan {
     }
 }
 
+impl Leased {
+    pub(super) fn thing(&self) -> Thing {
+        match self {
+            Self::Config(config, _) => Thing::Config(*config),
+            Self::Key(key) => Thing::Key(*key),
+        }
+    }
+}
+
 impl Asking {
     /// Begins the call of a worker.
     pub(super) fn start(
@@ -227,52 +239,33 @@ impl Asking {
                 Box::pin(suggesting.done(leases))
             }
             Self::Claim(key) => Box::pin(claimed(leases, key, claim(false, false))),
-            Self::Renew(LeasedThing {
-                thing: Thing::Key(key),
-                ..
-            }) => Box::pin(claimed(leases, key, claim(true, false))),
-            Self::GiveBack(LeasedThing {
-                thing: Thing::Key(key),
-                ..
-            }) => Box::pin(claimed(leases, key, claim(false, true))),
-            Self::Renew(LeasedThing {
-                thing: Thing::Config(config),
-                id,
-            }) => Box::pin(async move {
+            Self::Renew(Leased::Key(key)) => Box::pin(claimed(leases, key, claim(true, false))),
+            Self::GiveBack(Leased::Key(key)) => Box::pin(claimed(leases, key, claim(false, true))),
+            Self::Renew(Leased::Config(config, id)) => Box::pin(async move {
                 let renewed = leases
                     .renew(&search_key(), &worker, &[(id, digest(config))])
                     .await;
                 Done::Renewed(renewed.unwrap()[0])
             }),
-            Self::GiveBack(LeasedThing { id, .. }) => Box::pin(async move {
+            Self::GiveBack(Leased::Config(_, id)) => Box::pin(async move {
                 leases.end(&search_key(), &[id], None).await.unwrap();
                 Done::GivenBack
             }),
             Self::Report {
-                thing:
-                    LeasedThing {
-                        thing: Thing::Config(config),
-                        id,
-                    },
+                config,
+                id,
                 seconds,
-                ..
-            } => {
-                Box::pin(async move {
-                    let reported = [measurement(config, id.clone(), seconds)];
-                    // A report is taken whatever became of its lease.
-                    let store = leases.store().unwrap();
-                    store.report(subject(), reported, None).await.unwrap();
-                    let configs = Some(&[digest(config)][..]);
-                    leases.end(&search_key(), &[id], configs).await.unwrap();
-                    Done::Reported
-                })
-            }
-            Self::Report {
-                thing:
-                    LeasedThing {
-                        thing: Thing::Key(key),
-                        ..
-                    },
+            } => Box::pin(async move {
+                let reported = [measurement(config, id.clone(), seconds)];
+                // A report is taken whatever became of its lease.
+                let store = leases.store().unwrap();
+                store.report(subject(), reported, None).await.unwrap();
+                let configs = Some(&[digest(config)][..]);
+                leases.end(&search_key(), &[id], configs).await.unwrap();
+                Done::Reported
+            }),
+            Self::Propose {
+                key,
                 seconds,
                 supersede,
             } => Box::pin(proposed(leases, key, seconds, supersede)),

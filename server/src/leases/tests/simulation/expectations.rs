@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use prost::Message as _;
 
-use super::calls::{Asking, Done, Kept, LeasedThing, Plan, Thing, decision_subject, value};
+use super::calls::{Asking, Done, Kept, Leased, Plan, Thing, decision_subject, value};
 use crate::{
     leases::{ClaimState, Renewal, SearchState},
     store::StoredDecision,
@@ -23,6 +23,7 @@ pub(super) struct Hold {
 }
 
 /// What was answered until now.
+#[derive(Default)]
 pub(super) struct Expectations {
     time: u64,
     configs: u8,
@@ -51,20 +52,9 @@ pub(super) struct Expectations {
 impl Expectations {
     pub(super) fn new(plan: &Plan) -> Self {
         Self {
-            time: 0,
             configs: plan.configs,
             budget: plan.budget.measurements,
-            grace_until: 0,
-            holds: BTreeMap::new(),
-            given: BTreeMap::new(),
-            given_back: BTreeSet::new(),
-            sent: BTreeMap::new(),
-            acknowledged: BTreeMap::new(),
-            superseded: BTreeSet::new(),
-            settled: BTreeMap::new(),
-            decisions: BTreeMap::new(),
-            read: BTreeMap::new(),
-            snapshots: BTreeSet::new(),
+            ..Self::default()
         }
     }
 
@@ -75,10 +65,7 @@ impl Expectations {
     }
 
     /// The latest known generation of a key; 0 if there is none.
-    pub(super) fn generation(&self, thing: &LeasedThing) -> u64 {
-        let Thing::Key(key) = thing.thing else {
-            return 0;
-        };
+    pub(super) fn generation(&self, key: usize) -> u64 {
         let of_key = self.decisions.range((key, 0)..=(key, u64::MAX));
         of_key.last().map_or(0, |((_, generation), _)| *generation)
     }
@@ -107,37 +94,29 @@ impl Expectations {
     /// A call begins.
     pub(super) fn begin(&mut self, asking: &Asking, worker: &str) {
         match asking {
-            Asking::GiveBack(LeasedThing { thing, id }) => {
-                self.given_back.insert(id.clone());
+            Asking::GiveBack(leased) => {
+                if let Leased::Config(_, id) = leased {
+                    self.given_back.insert(id.clone());
+                }
+                let thing = leased.thing();
                 self.holds
-                    .retain(|held, hold| held != thing || hold.worker != worker);
+                    .retain(|held, hold| *held != thing || hold.worker != worker);
             }
             // A server that has forgotten the leases of several workers adopts the one that is renewed first.
-            Asking::Renew(LeasedThing { thing, .. }) => {
+            Asking::Renew(leased) => {
+                let thing = leased.thing();
                 self.holds
-                    .retain(|held, hold| held != thing || hold.worker == worker || hold.is_known);
+                    .retain(|held, hold| *held != thing || hold.worker == worker || hold.is_known);
             }
             Asking::Report {
-                thing:
-                    LeasedThing {
-                        thing: Thing::Config(config),
-                        id,
-                    },
+                config,
+                id,
                 seconds,
-                ..
             } => {
                 let sent = self.sent.insert((*config, id.clone()), *seconds);
                 assert!(sent.is_none_or(|before| before == *seconds));
             }
-            Asking::Report {
-                thing:
-                    LeasedThing {
-                        thing: Thing::Key(key),
-                        ..
-                    },
-                supersede,
-                ..
-            } => {
+            Asking::Propose { key, supersede, .. } => {
                 self.superseded.insert((*key, *supersede));
             }
             _ => {}
@@ -160,14 +139,12 @@ impl Expectations {
                 self.check_state(*state);
             }
             (asking, Done::Claimed(snapshot, state, decision)) => {
-                let (thing, renews) = match asking {
-                    Asking::Claim(key) => (Thing::Key(*key), false),
-                    Asking::Renew(LeasedThing { thing, .. }) => (*thing, true),
+                let (key, renews) = match asking {
+                    Asking::Claim(key) => (*key, false),
+                    Asking::Renew(Leased::Key(key)) => (*key, true),
                     _ => return,
                 };
-                let Thing::Key(key) = thing else {
-                    panic!("{asking:?} claims no configuration")
-                };
+                let thing = Thing::Key(key);
                 self.snapshots.insert(*snapshot);
                 match decision {
                     Some(decision) => self.decided(key, decision, step),
@@ -180,51 +157,35 @@ impl Expectations {
                     ),
                 }
             }
-            (Asking::Renew(LeasedThing { thing, id }), Done::Renewed(renewed)) => {
-                let Thing::Config(config) = *thing else {
-                    panic!("{thing:?} is claimed")
-                };
-                self.renewed(config, id, *renewed, hold, began);
+            (Asking::Renew(Leased::Config(config, id)), Done::Renewed(renewed)) => {
+                self.renewed(*config, id, *renewed, hold, began);
+            }
+            (Asking::Report { config, id, .. }, Done::Reported) => {
+                let thing = Thing::Config(*config);
+                self.acknowledged.insert((*config, id.clone()), step);
+                self.settled.entry(thing).or_insert(step);
+                self.holds.remove(&thing);
             }
             (
-                Asking::Report {
-                    thing: LeasedThing { thing, id },
-                    ..
-                },
-                Done::Reported,
-            ) => {
-                let Thing::Config(config) = *thing else {
-                    panic!("{thing:?} is proposed")
-                };
-                self.acknowledged.insert((config, id.clone()), step);
-                self.settled.entry(*thing).or_insert(step);
-                self.holds.remove(thing);
-            }
-            (
-                Asking::Report {
-                    thing: LeasedThing { thing, .. },
+                Asking::Propose {
+                    key,
                     seconds,
                     supersede,
                 },
                 Done::Proposed(decision),
-            ) => {
-                let Thing::Key(key) = *thing else {
-                    panic!("{thing:?} is reported")
-                };
-                match decision {
-                    Some(decision) => {
-                        let is_own = decision.value == value(key, *seconds);
-                        let is_next = decision.generation == supersede + 1;
-                        assert!(
-                            is_own || !is_next || *supersede == 0,
-                            "D1: superseded twice"
-                        );
-                        self.decided(key, decision, step);
-                        self.holds.remove(thing);
-                    }
-                    None => assert!(*supersede > 0, "D1: a first proposal is refused"),
+            ) => match decision {
+                Some(decision) => {
+                    let is_own = decision.value == value(*key, *seconds);
+                    let is_next = decision.generation == supersede + 1;
+                    assert!(
+                        is_own || !is_next || *supersede == 0,
+                        "D1: superseded twice"
+                    );
+                    self.decided(*key, decision, step);
+                    self.holds.remove(&Thing::Key(*key));
                 }
-            }
+                None => assert!(*supersede > 0, "D1: a first proposal is refused"),
+            },
             (
                 Asking::Read {
                     key,

@@ -16,7 +16,7 @@ mod expectations;
 
 use std::{
     env, iter,
-    path::{Path, PathBuf},
+    path::Path,
     pin::Pin,
     rc::Rc,
     sync::{
@@ -29,13 +29,14 @@ use std::{
 };
 
 use fastrand::Rng;
+use tempfile::TempDir;
 use tokio::{
     runtime::{Builder, Runtime},
     time::advance,
 };
 
 use self::{
-    calls::{Asking, Done, LeasedThing, Plan, TTL, Thing},
+    calls::{Asking, Done, Leased, Plan, TTL},
     expectations::{Expectations, Hold},
 };
 use crate::{
@@ -63,7 +64,7 @@ const MAX_WAITS: usize = 40;
 struct Simulation {
     random: Rng,
     runtime: Runtime,
-    path: PathBuf,
+    folder: TempDir,
     /// `None` while it is down.
     server: Option<Rc<Leases>>,
     plan: Plan,
@@ -88,7 +89,7 @@ struct SimulatedWorker {
 
 /// What a worker measures or tunes.
 struct Task {
-    thing: LeasedThing,
+    leased: Leased,
     renew_at: u64,
     done_at: u64,
     seconds: f64,
@@ -168,7 +169,7 @@ impl Simulation {
             plan,
             random,
             runtime: runtime.unwrap(),
-            path: folder.unwrap().keep(),
+            folder: folder.unwrap(),
             server: None,
             workers: Vec::new(),
             named: 0,
@@ -269,14 +270,11 @@ impl Simulation {
                 }),
                 // Whoever has no claim may propose as well, or supersede.
                 1 if self.with_faults => {
-                    let thing = LeasedThing {
-                        thing: Thing::Key(self.random.usize(..self.plan.keys)),
-                        id: Vec::new(),
-                    };
-                    Some(Asking::Report {
+                    let key = self.random.usize(..self.plan.keys);
+                    Some(Asking::Propose {
+                        key,
                         seconds: self.random.f64(),
-                        supersede: self.expected.generation(&thing),
-                        thing,
+                        supersede: self.expected.generation(key),
                     })
                 }
                 2..=4 => Some(Asking::Claim(self.random.choice(undecided)?)),
@@ -287,21 +285,29 @@ impl Simulation {
                 _ => None,
             };
         };
-        let thing = task.thing.clone();
+        let leased = task.leased.clone();
         // Its renewals go on while it reports.
         let renews = self.time >= task.renew_at && self.random.bool();
         if self.time >= task.done_at && !renews {
-            return Some(Asking::Report {
-                thing,
-                seconds: task.seconds,
-                supersede: 0,
+            let seconds = task.seconds;
+            return Some(match leased {
+                Leased::Config(config, id) => Asking::Report {
+                    config,
+                    id,
+                    seconds,
+                },
+                Leased::Key(key) => Asking::Propose {
+                    key,
+                    seconds,
+                    supersede: 0,
+                },
             });
         }
         if self.time >= task.renew_at {
-            return Some(Asking::Renew(thing));
+            return Some(Asking::Renew(leased));
         }
         let gives_back = self.with_faults && self.random.u8(..) < 2;
-        gives_back.then_some(Asking::GiveBack(thing))
+        gives_back.then_some(Asking::GiveBack(leased))
     }
 
     /// Time passes, at most until somebody who is awake has to do something.
@@ -361,7 +367,7 @@ impl Simulation {
     /// Starts the server, which has a file from the second time on.
     fn start(&mut self) {
         let _runtime = self.runtime.enter();
-        let path = self.path.join("measurements");
+        let path = self.folder.path().join("measurements");
         // The writer of a server that was killed ends a moment after it.
         let opened =
             iter::repeat_with(|| MeasurementStore::open(&path, 1 << 30, Metrics::default().store));
@@ -406,7 +412,7 @@ impl Simulation {
             call.waits += usize::from(!call.waits_for_turn);
             assert!(call.waits < MAX_WAITS, "D4: {:?} takes long", call.asking);
             // Between what is on disk and its answer.
-            let is_write = matches!(call.asking, Asking::Report { .. });
+            let is_write = matches!(call.asking, Asking::Report { .. } | Asking::Propose { .. });
             if self.with_faults && is_write && self.random.u8(..) < 8 {
                 self.kill();
             }
@@ -438,8 +444,8 @@ impl Simulation {
     /// A worker gets an answer.
     fn deliver(&mut self, number: usize, asking: Asking, done: Done) {
         let worker = &mut self.workers[number];
-        let tunes = |random: &mut Rng, thing| Task {
-            thing,
+        let tunes = |random: &mut Rng, leased| Task {
+            leased,
             renew_at: self.time + TTL / 3,
             done_at: self.time + random.u64(..2 * TTL),
             seconds: random.f64() + 0.1,
@@ -450,22 +456,11 @@ impl Simulation {
                 worker.has_ended = ended.contains(&state);
                 // Others of its leases come first when it asks again.
                 let lease = own.into_iter().chain(granted).next();
-                worker.task = lease.map(|(config, id)| {
-                    tunes(
-                        &mut self.random,
-                        LeasedThing {
-                            thing: Thing::Config(config),
-                            id,
-                        },
-                    )
-                });
+                let lease = lease.map(|(config, id)| Leased::Config(config, id));
+                worker.task = lease.map(|leased| tunes(&mut self.random, leased));
             }
             (Done::Claimed(_, ClaimState::Granted, None), Asking::Claim(key)) => {
-                let thing = LeasedThing {
-                    thing: Thing::Key(key),
-                    id: Vec::new(),
-                };
-                worker.task = Some(tunes(&mut self.random, thing));
+                worker.task = Some(tunes(&mut self.random, Leased::Key(key)));
             }
             (Done::Claimed(_, _, Some(_)), Asking::Claim(key)) => worker.decided[key] = true,
             (Done::Renewed(Renewal::Held | Renewal::Adopted), _)
@@ -482,19 +477,9 @@ impl Simulation {
             }
             (Done::Reported | Done::GivenBack | Done::Claimed(..), Asking::GiveBack(_))
             | (Done::Reported, _) => worker.task = None,
-            (Done::Proposed(..), asking) => {
+            (Done::Proposed(..), Asking::Propose { key, .. }) => {
                 worker.task = None;
-                if let Asking::Report {
-                    thing:
-                        LeasedThing {
-                            thing: Thing::Key(key),
-                            ..
-                        },
-                    ..
-                } = asking
-                {
-                    worker.decided[key] = true;
-                }
+                worker.decided[key] = true;
             }
             _ => {}
         }
@@ -511,7 +496,5 @@ impl SimulatedWorker {
 impl Drop for Simulation {
     fn drop(&mut self) {
         self.kill();
-        // Without its folder, the next simulation begins anew all the same.
-        let _ = std::fs::remove_dir_all(&self.path);
     }
 }

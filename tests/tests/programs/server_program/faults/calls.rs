@@ -59,7 +59,7 @@ pub(crate) async fn ask(
     client: &mut CostModelServiceClient<Channel>,
     question: Question,
 ) -> Result<Vec<u32>, Status> {
-    ask_as(client, question, "").await
+    ask_as(client, question, "asked").await
 }
 
 /// Makes such a call with an id.
@@ -68,7 +68,8 @@ pub(crate) async fn ask_as(
     question: Question,
     id: &str,
 ) -> Result<Vec<u32>, Status> {
-    let answer = client.rank_configs(with_id(question.request(), id)).await?;
+    let request = with_headers(question.request(), &[("x-request-id", id)]);
+    let answer = client.rank_configs(request).await?;
     Ok(bits(&answer.into_inner().scores))
 }
 
@@ -78,7 +79,8 @@ pub(crate) async fn stream_as(
     question: Question,
     id: &str,
 ) -> Result<Vec<u32>, Status> {
-    let request = with_id(tokio_stream::iter(question.streamed()), id);
+    let messages = tokio_stream::iter(question.streamed());
+    let request = with_headers(messages, &[("x-request-id", id)]);
     let mut answers = client.rank_configs_stream(request).await?.into_inner();
     let (mut scores, mut ranked) = (Vec::new(), false);
     while let Some(answer) = answers.message().await? {
@@ -90,24 +92,6 @@ pub(crate) async fn stream_as(
     }
     assert!(ranked, "a stream ended well before it was ranked");
     Ok(scores)
-}
-
-fn with_id<T>(message: T, id: &str) -> Request<T> {
-    let headers: &[_] = if id.is_empty() {
-        &[]
-    } else {
-        &[("x-request-id", id)]
-    };
-    with_headers(message, headers)
-}
-
-/// Waits for a condition that is expected soon.
-pub(crate) async fn until(what: &str, mut is_there: impl AsyncFnMut() -> bool) {
-    let started = Instant::now();
-    while !is_there().await {
-        assert!(started.elapsed() < PATIENCE, "{what} does not come");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }
 
 /// Waits until a server has this number of calls in progress.
@@ -125,16 +109,14 @@ pub(crate) async fn ended_well(server: ServerProcess) -> Stopped {
     stopped
 }
 
-/// Sets a resource limit of a process, and returns the previous limit.
+/// Sets a resource limit of a server, and returns the previous limit.
 pub(crate) fn limit(process: u32, resource: Resource, most: Option<u64>) -> Option<u64> {
-    let maximum = getrlimit(resource).maximum;
     let limits = Rlimit {
         current: most,
-        maximum,
+        maximum: getrlimit(resource).maximum,
     };
-    prlimit(Some(pid(process)), resource, limits)
-        .unwrap()
-        .current
+    let before = prlimit(Some(pid(process)), resource, limits).unwrap();
+    before.current
 }
 
 pub(crate) fn pid(process: u32) -> Pid {

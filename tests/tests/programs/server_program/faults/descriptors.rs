@@ -12,22 +12,6 @@ const QUESTION: Question = Question::new(5, 20);
 /// Number of descriptors left for connections.
 const SPARE: u64 = 4;
 
-fn open_descriptors(server: &ServerProcess) -> u64 {
-    fs::read_dir(format!("/proc/{}/fd", server.id()))
-        .unwrap()
-        .count() as u64
-}
-
-fn shortages(log: &[serde_json::Value]) -> usize {
-    log.iter().filter(|line| is_shortage(line)).count()
-}
-
-fn is_shortage(line: &serde_json::Value) -> bool {
-    line["fields"]["message"]
-        .as_str()
-        .is_some_and(|message| message.starts_with("cannot take connections"))
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn open_connections_go_on_without_descriptors_and_others_once_there_are_some() {
     let artifacts = Artifacts::all();
@@ -43,16 +27,15 @@ async fn open_connections_go_on_without_descriptors_and_others_once_there_are_so
     admin.reload(ReloadRequest {}).await.unwrap();
     let before = ask(&mut client, QUESTION).await.unwrap();
 
-    let most = limit(
-        server.id(),
-        Resource::Nofile,
-        Some(open_descriptors(&server) + SPARE),
-    );
+    let open = fs::read_dir(format!("/proc/{}/fd", server.id())).unwrap();
+    let spare = Some(open.count() as u64 + SPARE);
+    let most = limit(server.id(), Resource::Nofile, spare);
     let address = server.address();
     let crowd: Vec<TcpStream> = (0..20)
         .map(|_| TcpStream::connect(address).unwrap())
         .collect();
-    let log = server.lines(1, is_shortage).await;
+    let shortage = with_message("cannot take connections");
+    let log = server.lines(1, &shortage).await;
     says!(
         log[0]["fields"]["error"].as_str().unwrap(),
         "Too many open files"
@@ -75,10 +58,8 @@ async fn open_connections_go_on_without_descriptors_and_others_once_there_are_so
     assert_eq!(refused.code(), Code::FailedPrecondition, "{refused:?}");
     assert_eq!(reason(&refused), "MODELS_UNREADABLE");
     says!(refused.message(), "Too many open files");
-    assert_eq!(
-        models.get_model(MODEL, None).await.unwrap().version,
-        version
-    );
+    let model = models.get_model(MODEL, None).await.unwrap();
+    assert_eq!(model.version, version);
     assert!(!newcomer.is_finished());
 
     drop(crowd);
@@ -88,5 +69,6 @@ async fn open_connections_go_on_without_descriptors_and_others_once_there_are_so
     assert_eq!(ask(&mut client, QUESTION).await.unwrap(), before);
     limit(server.id(), Resource::Nofile, most);
     let stopped = ended_well(server).await;
-    assert_eq!(shortages(&stopped.lines()), 1, "{}", stopped.log);
+    let logged = stopped.lines().into_iter().filter(shortage).count();
+    assert_eq!(logged, 1, "{}", stopped.log);
 }

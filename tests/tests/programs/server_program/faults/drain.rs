@@ -6,12 +6,15 @@ use hlorank_tests::prelude::*;
 use tokio::net::TcpStream;
 
 use super::{
-    calls::{PATIENCE, Question, ask, ask_as, start, stream_as, until, until_in_progress},
+    calls::{PATIENCE, Question, ask, ask_as, start, stream_as, until_in_progress},
     frozen::Frozen,
 };
 
 /// Number of clients, each with its own connection.
 const CLIENTS: usize = 12;
+
+/// Drain time that no stop needs.
+const DRAIN: Duration = Duration::from_mins(1);
 
 const QUESTION: Question = Question::new(12, 60);
 
@@ -52,41 +55,28 @@ fn is_clean(refused: &Status) -> bool {
     refused.code() == Code::Unavailable || refused.source().is_some()
 }
 
-async fn under_load(server: &ServerProcess) {
-    until("a load", async || {
-        server.scrape().await.sum("hlorank_requests_total", &[]) > 4.0 * CLIENTS as f64
-    })
-    .await;
-}
-
-/// Returns the calls of the load that the server reports as accepted and that were not answered.
-fn lost(stopped: &Stopped, asked: &[Asked]) -> Vec<(String, Value)> {
-    let lines = stopped
-        .lines()
-        .into_iter()
-        .filter(|line| line["target"] == "access");
+/// Asserts that the calls of the load that the server reports as accepted are those that were answered, and that the other
+/// ones may be retried.
+fn assert_none_lost(stopped: &Stopped, asked: &[Asked]) {
+    assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
+    for Asked { refused, .. } in asked {
+        assert!(is_clean(refused), "{refused:?}");
+    }
+    let lines = stopped.lines().into_iter().filter(is_access);
     let calls = lines.map(|mut line| {
         let id = line["span"]["request_id"].as_str().unwrap().to_owned();
         (id, line["fields"]["code"].take())
     });
-    let taken: Vec<_> = calls.filter(|(id, _)| id.starts_with("load-")).collect();
-    let answered: BTreeSet<&String> = asked.iter().flat_map(|asked| &asked.answered).collect();
-    assert!(
-        taken.len() >= answered.len(),
-        "the log tells of {} calls of {}",
-        taken.len(),
-        answered.len()
-    );
-    taken
-        .into_iter()
-        .filter(|(id, code)| code != "OK" || !answered.contains(id))
-        .collect()
+    let taken: BTreeMap<_, _> = calls.filter(|(id, _)| id.starts_with("load-")).collect();
+    let answered = asked.iter().flat_map(|asked| asked.answered.clone());
+    let expected: BTreeMap<_, _> = answered.map(|id| (id, Value::from("OK"))).collect();
+    assert_eq!(taken, expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_call_that_was_accepted_is_lost_and_no_frozen_client_holds_up_the_exit() {
-    const DRAIN: Duration = Duration::from_secs(6);
-    let server = start(&[&format!("--drain-seconds={}", DRAIN.as_secs())]);
+    const SHORT: Duration = Duration::from_secs(6);
+    let server = start(&["--drain-seconds=6"]);
     let expected = ask(&mut server.cost_model().await, QUESTION).await.unwrap();
     let frozen = [
         Frozen::before_it_spoke,
@@ -97,36 +87,28 @@ async fn no_call_that_was_accepted_is_lost_and_no_frozen_client_holds_up_the_exi
     ];
     let frozen = frozen.map(|frozen| frozen(&server));
     let clients = load(&server, &expected).await;
-    under_load(&server).await;
+    let are_calling =
+        |scrape: &Scrape| scrape.sum("hlorank_requests_total", &[]) > 4.0 * CLIENTS as f64;
+    server.until_metrics(are_calling).await;
 
     let signalled = Instant::now();
     server.signal("TERM");
     let asked = clients.join_all().await;
     // Meanwhile the server waits for the frozen clients.
     let (status, text) = http_get(server.metrics_address(), "/readyz").await;
-    assert_eq!(
-        (status, text.as_str()),
-        (503, "not ready: the server is stopping\n")
-    );
-    let address = server.address();
-    let refused = TcpStream::connect(address).await.unwrap_err();
+    assert_eq!(status, 503);
+    assert_eq!(text, "not ready: the server is stopping\n");
+    let refused = TcpStream::connect(server.address()).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
     let stopped = server.stopped(signalled).await;
     drop(frozen);
 
-    assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
+    assert_none_lost(&stopped, &asked);
     says!(stopped.log, "the drain time was over");
     assert!(!stopped.log.contains("panic"), "{}", stopped.log);
-    for Asked { refused, .. } in &asked {
-        assert!(is_clean(refused), "{refused:?}");
-    }
     let answered: usize = asked.iter().map(|asked| asked.answered.len()).sum();
-    let lost = lost(&stopped, &asked);
     assert!(answered > 2 * CLIENTS, "{answered} calls");
-
-    let late = stopped.took.as_secs_f64() - DRAIN.as_secs_f64();
-    assert!(lost.is_empty(), "{lost:?}");
-    assert!(late < PATIENCE.as_secs_f64(), "{:?}", stopped.took);
+    assert!(stopped.took < SHORT + PATIENCE, "{:?}", stopped.took);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,17 +117,14 @@ async fn the_server_exits_once_calls_are_answered_and_health_is_reported() {
     let mut client = server.cost_model().await;
     let expected = ask(&mut client, QUESTION).await.unwrap();
     let mut health = HealthClient::new(server.channel().await);
-    let watched = ["", "hlorank.v1.CostModelService", TILE_MODEL];
     let mut watching = Vec::new();
-    for service in watched {
+    for service in ["", "hlorank.v1.CostModelService", TILE_MODEL] {
         let request = HealthCheckRequest {
             service: service.to_owned(),
         };
         let mut statuses = health.watch(request).await.unwrap().into_inner();
-        assert_eq!(
-            statuses.message().await.unwrap().unwrap().status(),
-            ServingStatus::Serving
-        );
+        let first = statuses.message().await.unwrap().unwrap();
+        assert_eq!(first.status(), ServingStatus::Serving);
         watching.push(statuses);
     }
     // This call takes a while and is accepted before SIGTERM.
@@ -157,53 +136,33 @@ async fn the_server_exits_once_calls_are_answered_and_health_is_reported() {
     let signalled = Instant::now();
     server.signal("TERM");
     for mut statuses in watching {
-        assert_eq!(
-            statuses.message().await.unwrap().unwrap().status(),
-            ServingStatus::NotServing
-        );
-        assert!(
-            statuses.message().await.unwrap().is_none(),
-            "the stream of a health watch ends after NOT_SERVING"
-        );
+        let last = statuses.message().await.unwrap().unwrap();
+        assert_eq!(last.status(), ServingStatus::NotServing);
+        let end = statuses.message().await.unwrap();
+        assert_eq!(end, None, "a health watch ends after NOT_SERVING");
     }
     assert_eq!(long.await.unwrap().unwrap().len(), 4_000);
     let asked = clients.join_all().await;
-    for Asked { refused, .. } in &asked {
-        assert!(is_clean(refused), "{refused:?}");
-    }
     let stopped = server.stopped(signalled).await;
-    assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
-    assert!(stopped.took < Duration::from_secs(30), "{:?}", stopped.took);
+    assert_none_lost(&stopped, &asked);
+    assert!(stopped.took < DRAIN / 2, "{:?}", stopped.took);
     says!(stopped.log, "\"stopped\"");
-    let lost = lost(&stopped, &asked);
-    assert!(lost.is_empty(), "{lost:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_without_calls_that_ignore_the_end_of_their_connections_do_not_delay_the_exit() {
     let server = start(&["--drain-seconds=60"]);
-    let expected = ask(&mut server.cost_model().await, QUESTION).await.unwrap();
     let _silent = [Frozen::before_it_spoke, Frozen::before_a_call].map(|frozen| frozen(&server));
     let mut pinging = Frozen::before_a_call(&server);
-    let clients = load(&server, &expected).await;
-    under_load(&server).await;
     assert!(pinging.ping());
-    let pings = std::thread::spawn(move || {
+    let pings = thread::spawn(move || {
         while pinging.ping() {
-            std::thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(20));
         }
     });
     let stopped = server.stop().await;
     pings.join().unwrap();
-    let asked = clients.join_all().await;
     assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
     says!(stopped.log, "\"stopped\"");
-    let lost = lost(&stopped, &asked);
-    assert!(lost.is_empty(), "{lost:?}");
-    assert!(
-        stopped.took < Duration::from_secs(30),
-        "half of the drain time: {:?}",
-        stopped.took
-    );
-    println!("the server ended after {:?}", stopped.took);
+    assert!(stopped.took < DRAIN / 2, "{:?}", stopped.took);
 }

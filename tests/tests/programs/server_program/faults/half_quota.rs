@@ -1,8 +1,6 @@
 //! The server has half a processor, as in a container with a quota: it runs for a while and is stopped for the same
 //! time.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use hlorank_tests::prelude::*;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -16,39 +14,13 @@ const CLIENTS: usize = 6;
 const LOAD: Duration = Duration::from_secs(3);
 const QUESTION: Question = Question::new(24, 120);
 
-/// Stops and continues a process repeatedly until it is dropped.
-struct Quota {
-    ended: Arc<AtomicBool>,
-    holding: Option<thread::JoinHandle<()>>,
-}
-
-impl Quota {
-    fn new(process: Pid) -> Self {
-        let ended = Arc::new(AtomicBool::new(false));
-        let until = Arc::clone(&ended);
-        let holding = thread::spawn(move || {
-            while !until.load(Ordering::Relaxed) {
-                kill_process(process, Signal::STOP).unwrap();
-                thread::sleep(HELD);
-                kill_process(process, Signal::CONT).unwrap();
-                thread::sleep(RUN);
-            }
-        });
-        Self {
-            ended,
-            holding: Some(holding),
-        }
-    }
-}
-
-impl Drop for Quota {
-    fn drop(&mut self) {
-        self.ended.store(true, Ordering::Relaxed);
-        self.holding
-            .take()
-            .map(thread::JoinHandle::join)
-            .unwrap()
-            .unwrap();
+/// Stops and continues a process again and again.
+async fn hold(process: Pid) {
+    loop {
+        kill_process(process, Signal::STOP).unwrap();
+        sleep(HELD).await;
+        kill_process(process, Signal::CONT).unwrap();
+        sleep(RUN).await;
     }
 }
 
@@ -61,12 +33,9 @@ async fn load(server: &ServerProcess, expected: &[u32]) -> BTreeMap<String, usiz
         clients.spawn(async move {
             let mut ended = Vec::new();
             while started.elapsed() < LOAD {
-                let mut request = Request::new(QUESTION.request());
                 // Some deadlines are too short for the quota, others are not.
                 let timeout = format!("{}m", 20 << (number % 6));
-                request
-                    .metadata_mut()
-                    .insert("grpc-timeout", timeout.parse().unwrap());
+                let request = with_headers(QUESTION.request(), &[("grpc-timeout", &timeout)]);
                 ended.push(match client.rank_configs(request).await {
                     Ok(answer) => {
                         assert_eq!(bits(&answer.into_inner().scores), expected);
@@ -97,18 +66,21 @@ async fn half_a_processor_answers_what_it_can_and_nothing_wrong() {
     let expected = ask(&mut client, QUESTION).await.unwrap();
     let mut health = HealthClient::new(server.channel().await);
     let mut status = async || {
-        health
-            .check(HealthCheckRequest::default())
-            .await
-            .unwrap()
-            .into_inner()
-            .status()
+        let answer = health.check(HealthCheckRequest::default()).await;
+        answer.unwrap().into_inner().status()
     };
 
-    let quota = Quota::new(pid(server.id()));
-    let ended = load(&server, &expected).await;
-    assert_eq!(status().await, ServingStatus::Serving);
-    drop(quota);
+    let process = pid(server.id());
+    let loaded = async {
+        let ended = load(&server, &expected).await;
+        assert_eq!(status().await, ServingStatus::Serving);
+        ended
+    };
+    let ended = tokio::select! {
+        ended = loaded => ended,
+        () = hold(process) => unreachable!(),
+    };
+    kill_process(process, Signal::CONT).unwrap();
     println!("{CLIENTS} clients in {LOAD:?}: {ended:?}");
     assert!(
         ended.get("OK").is_some_and(|&answered| answered > 0),

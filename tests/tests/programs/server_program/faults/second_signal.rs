@@ -1,36 +1,35 @@
 //! Signals that end the server while it is busy: a second SIGTERM or SIGINT, one before it serves, and one without time
 //! to drain. None of them crashes it. Two in a row are one.
 
-use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt as _;
 
 use hlorank_tests::prelude::*;
 use rustix::process::{Signal, kill_process};
 
-use super::calls::{PATIENCE, Question, ask, pid, start, until_in_progress};
-use super::frozen::Frozen;
+use super::{
+    calls::{Question, ask, ended_well, pid, start, until_in_progress},
+    frozen::Frozen,
+};
 
 /// Maximum time of an immediate exit on a busy machine. The drain time is a minute, and the calls in progress take
 /// longer.
 const AT_ONCE: Duration = Duration::from_secs(10);
 
 /// Sends the first signal once, and the second until the server ends: signals soon after the first are ignored.
-async fn stop_twice(first: Signal, second: Signal) -> (Option<i32>, Duration, String) {
+async fn stop_twice(first: Signal, second: Signal) -> Stopped {
     let server = start(&["--drain-seconds=60"]);
     let _frozen = Frozen::in_a_stream(&server);
     busy(&server, 3).await;
     let process = pid(server.id());
     kill_process(process, first).unwrap();
-    server
-        .lines(1, |line| line["fields"]["message"] == "stopping")
-        .await;
+    server.lines(1, with_message("stopping")).await;
     let signalled = Instant::now();
     let insist = async || loop {
         kill_process(process, second).unwrap();
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        sleep(Duration::from_millis(50)).await;
     };
     tokio::select! {
-        stopped = server.stopped(signalled) => (stopped.status.code(), stopped.took, stopped.log),
+        stopped = server.stopped(signalled) => stopped,
         () = insist() => unreachable!(),
     }
 }
@@ -48,8 +47,8 @@ async fn busy(server: &ServerProcess, calls: u8) {
 async fn a_second_signal_ends_the_server_at_once_and_says_so() {
     let (term, int) = (Signal::TERM, Signal::INT);
     for (first, second, code) in [(term, term, 143), (int, int, 130), (term, int, 130)] {
-        let (status, took, log) = stop_twice(first, second).await;
-        assert_eq!(status, Some(code), "{log}");
+        let Stopped { status, took, log } = stop_twice(first, second).await;
+        assert_eq!(status.code(), Some(code), "{log}");
         assert!(took < AT_ONCE, "{took:?}");
         says!(log, "stopping at once, for a second signal");
     }
@@ -78,14 +77,7 @@ async fn a_server_without_time_to_drain_ends_with_its_threads_at_work() {
     for _ in 0..3 {
         let server = start(&["--drain-seconds=0"]);
         busy(&server, 2).await;
-        let stopped = server.stop().await;
-        assert_eq!(
-            stopped.status.code(),
-            Some(0),
-            "{:?} {}",
-            stopped.status,
-            stopped.log
-        );
+        let stopped = ended_well(server).await;
         assert!(stopped.took < AT_ONCE, "{:?}", stopped.took);
     }
 }
@@ -94,14 +86,9 @@ async fn a_server_without_time_to_drain_ends_with_its_threads_at_work() {
 fn a_signal_while_models_are_loaded_ends_the_server_at_once() {
     let mut ended = 0;
     for wait in (0..12).map(|step| Duration::from_millis(30 * step)) {
-        let listen = ["--listen=127.0.0.1:0", "--metrics-listen=off"];
-        let mut server: Child = server_program()
-            .args(listen)
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut server = server_program().stderr(Stdio::null()).spawn().unwrap();
         // The signal arrives at any stage of the start.
-        std::thread::sleep(wait);
+        thread::sleep(wait);
         let signalled = Instant::now();
         kill_process(pid(server.id()), Signal::TERM).unwrap();
         let status = server.wait().unwrap();
@@ -115,37 +102,4 @@ fn a_signal_while_models_are_loaded_ends_the_server_at_once() {
         ended += usize::from(status.code() == Some(0));
     }
     assert!(ended > 0, "no signal came late enough");
-}
-
-#[test]
-fn an_address_that_is_taken_is_reported_with_its_flag_before_models_are_loaded() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
-    for flag in ["--listen", "--metrics-listen", "--admin-listen"] {
-        let listeners = ["--listen", "--metrics-listen", "--admin-listen"].map(|other| {
-            format!(
-                "{other}={}",
-                if other == flag {
-                    &address
-                } else {
-                    "127.0.0.1:0"
-                }
-            )
-        });
-        let started = Instant::now();
-        // The missing models are not reported, because the address is checked first.
-        let output = server_program()
-            .args(listeners)
-            .args(["--models", "no/such/folder"])
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
-        let refusal = String::from_utf8(output.stderr).unwrap();
-        says!(
-            refusal,
-            format!("cannot listen on {address}: Address already in use")
-        );
-        says!(refusal, format!("choose another with {flag}"));
-        assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
-    }
 }

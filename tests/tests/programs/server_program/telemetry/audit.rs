@@ -1,7 +1,5 @@
 //! The audit log says who changed what the server serves and keeps, also what was refused, and nothing from outside forges a line.
 
-use std::io::BufRead as _;
-
 use hlorank_proto::onnx::GraphProto;
 use hlorank_proto::v1::{
     DecideRequest, DecisionKey, DeleteMeasurementsRequest, PinRequest, Proposal, RollbackRequest,
@@ -12,10 +10,15 @@ use hlorank_tests::{
     prelude::*,
 };
 
-use super::calls::{KERNEL, MODEL, by_text, is_access, program, start};
+use super::calls::{KERNEL, MODEL, by_text, program, start};
+use crate::server_program::log_file::start_logging_to;
 
 /// A target, which clients name, and which would begin a line of its own and colour it.
 const TARGET: &str = "cpu\n2026-01-01T00:00:00Z  INFO forged\u{1b}[31m\u{9b}2J\u{202e}";
+
+/// Two versions of the model. The newer one serves unless the other is pinned.
+const FIRST: u64 = 101;
+const NEXT: u64 = 102;
 
 /// Letters that control a terminal or begin a line.
 const CONTROLS: [char; 3] = ['\u{1b}', '\u{9b}', '\u{202e}'];
@@ -42,7 +45,7 @@ fn report_of(reporter: &str) -> ReportMeasurementsRequest {
 }
 
 /// Makes the changes of a day, one after the other, each with an id.
-async fn make_changes(server: &ServerProcess, first: u64) {
+async fn make_changes(server: &ServerProcess) {
     let mut admin = server.admin_calls().await;
     let mut cost_model = server.cost_model().await;
     let name = MODEL.to_owned();
@@ -50,10 +53,10 @@ async fn make_changes(server: &ServerProcess, first: u64) {
         name: MODEL.to_owned(),
         version,
     };
-    admin.pin(by("boss", "1", pin(first))).await.unwrap();
+    admin.pin(by("boss", "1", pin(FIRST))).await.unwrap();
     let canary = SetCanaryRequest {
         name: name.clone(),
-        version: first + 1,
+        version: NEXT,
         percent: 10,
     };
     admin.set_canary(by("boss", "2", canary)).await.unwrap();
@@ -61,13 +64,16 @@ async fn make_changes(server: &ServerProcess, first: u64) {
     admin.unpin(by("boss", "3", unpin)).await.unwrap();
     let rollback = RollbackRequest { name };
     admin.rollback(by("boss", "4", rollback)).await.unwrap();
-    admin
-        .reload(by("boss", "5", ReloadRequest {}))
-        .await
-        .unwrap();
-    admin.pin(by("boss", "6", pin(99))).await.unwrap_err();
-    admin.pin(by("ci", "7", pin(first))).await.unwrap_err();
-    admin.pin(by("nobody", "8", pin(first))).await.unwrap_err();
+    let reload = by("boss", "5", ReloadRequest {});
+    admin.reload(reload).await.unwrap();
+    for (client, id, version) in [
+        ("boss", "6", 99),
+        ("ci", "7", FIRST),
+        ("nobody", "8", FIRST),
+    ] {
+        let pin = by(client, id, pin(version));
+        admin.pin(pin).await.unwrap_err();
+    }
     let own = by("ci", "own", report_of(""));
     cost_model.report_measurements(own).await.unwrap();
     let import = by("boss", "9", report_of("ann"));
@@ -79,14 +85,10 @@ async fn make_changes(server: &ServerProcess, first: u64) {
         target: TARGET.to_owned(),
         ..DeleteMeasurementsRequest::default()
     };
-    cost_model
-        .delete_measurements(by("ci", "11", delete.clone()))
-        .await
-        .unwrap_err();
-    cost_model
-        .delete_measurements(by("boss", "12", delete))
-        .await
-        .unwrap();
+    let refused = by("ci", "11", delete.clone());
+    cost_model.delete_measurements(refused).await.unwrap_err();
+    let delete = by("boss", "12", delete);
+    cost_model.delete_measurements(delete).await.unwrap();
     let decide = |supersede| DecideRequest {
         key: Some(DecisionKey {
             namespace: "space".to_owned(),
@@ -103,10 +105,8 @@ async fn make_changes(server: &ServerProcess, first: u64) {
     cost_model.decide(by("ci", "13", decide(0))).await.unwrap();
     // What was decided already changes nothing.
     cost_model.decide(by("ci", "-", decide(0))).await.unwrap();
-    cost_model
-        .decide(by("ci", "14", decide(1)))
-        .await
-        .unwrap_err();
+    let supersede = by("ci", "14", decide(1));
+    cost_model.decide(supersede).await.unwrap_err();
 }
 
 #[tokio::test]
@@ -115,72 +115,61 @@ async fn every_change_of_a_day_has_a_line_that_says_who_made_it_and_how_it_ended
     let tokens = [("boss", "read,admin"), ("ci", "read,report")];
     let lines = tokens.map(|(name, scopes)| token_line(name, scopes, name));
     files.write("tokens", &lines.concat());
-    let newest = artifacts.versions(MODEL).pop().unwrap();
-    let before: u64 = newest
-        .file_name()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .parse()
-        .unwrap();
-    artifacts.publish(MODEL, before + 1, |_| ());
-    let (models, measurements) = (artifacts.flag(), store_flag(files.folder()));
-    let mut flags = files.flags();
-    flags.extend([
-        models,
-        measurements,
-        "--admin-listen=127.0.0.1:0".to_owned(),
-    ]);
-    flags.push("--max-slowdown=1000".to_owned());
-    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let server = start(&flags);
-    make_changes(&server, before).await;
+    for version in [FIRST, NEXT] {
+        artifacts.publish(MODEL, version, |_| ());
+    }
+    let mut program = program(&["--admin-listen=127.0.0.1:0", "--max-slowdown=1000"]);
+    program
+        .args(files.flags())
+        .args([artifacts.flag(), store_flag(files.folder())]);
+    let server = ServerProcess::run(program);
+    make_changes(&server).await;
     server.signal("HUP");
     let by_signal = |line: &Value| is_audit(line) && line["fields"]["client"].is_null();
     let is_reload = |line: &Value| by_signal(line) && line["fields"]["action"] == "Reload";
     server.lines(1, is_reload).await;
 
     let stopped = server.stop().await;
-    let lines = stopped.lines();
-    let asked = lines
-        .iter()
-        .filter(|line| is_audit(line) && !by_signal(line));
-    let asked: Vec<Value> = asked
-        .map(|line| {
-            let mut fields = line["fields"].clone();
-            let entry = fields.as_object_mut().unwrap();
-            assert_eq!(entry.remove("message").unwrap(), "change ended");
-            entry.remove("graph");
-            entry.insert("id".to_owned(), line["span"]["request_id"].clone());
-            fields
-        })
-        .collect();
-    let (name, next) = (MODEL, before + 1);
+    let mut asked = stopped.lines();
+    asked.retain(|line| is_audit(line) && !by_signal(line));
+    let asked = asked.iter_mut().map(|line| {
+        let mut fields = line["fields"].take();
+        let entry = fields.as_object_mut().unwrap();
+        assert_eq!(entry.remove("message").unwrap(), "change ended");
+        entry.remove("graph");
+        entry.insert("id".to_owned(), line["span"]["request_id"].take());
+        fields
+    });
     let expected = [
-        json!({"id": "1", "action": "Pin", "client": "boss", "model": name, "version": before, "code": "OK"}),
-        json!({"id": "2", "action": "SetCanary", "client": "boss", "model": name, "version": next, "percent": 10, "code": "OK"}),
-        json!({"id": "3", "action": "Unpin", "client": "boss", "model": name, "version": next, "code": "OK"}),
-        json!({"id": "4", "action": "Rollback", "client": "boss", "model": name, "version": before, "code": "OK"}),
+        json!({"id": "1", "action": "Pin", "client": "boss", "model": MODEL, "version": FIRST, "code": "OK"}),
+        json!({"id": "2", "action": "SetCanary", "client": "boss", "model": MODEL, "version": NEXT, "percent": 10, "code": "OK"}),
+        json!({"id": "3", "action": "Unpin", "client": "boss", "model": MODEL, "version": NEXT, "code": "OK"}),
+        json!({"id": "4", "action": "Rollback", "client": "boss", "model": MODEL, "version": FIRST, "code": "OK"}),
         json!({"id": "5", "action": "Reload", "client": "boss", "code": "OK"}),
-        json!({"id": "6", "action": "Pin", "client": "boss", "model": name, "version": 99, "code": "NOT_FOUND", "reason": "MODEL_NOT_FOUND"}),
+        json!({"id": "6", "action": "Pin", "client": "boss", "model": MODEL, "version": 99,
+               "code": "NOT_FOUND", "reason": "MODEL_NOT_FOUND"}),
         json!({"id": "7", "action": "Pin", "client": "ci", "code": "PERMISSION_DENIED", "reason": "SCOPE_MISSING"}),
         json!({"id": "8", "action": "Pin", "client": "127.0.0.1", "code": "UNAUTHENTICATED", "reason": "TOKEN_UNKNOWN"}),
-        json!({"id": "9", "action": "ReportMeasurements", "client": "boss", "reporter": "ann", "target": TARGET, "measurements": 4, "code": "OK"}),
-        json!({"id": "10", "action": "ReportMeasurements", "client": "ci", "reporter": "ann", "code": "PERMISSION_DENIED", "reason": "SCOPE_MISSING"}),
+        json!({"id": "9", "action": "ReportMeasurements", "client": "boss", "reporter": "ann", "target": TARGET, "measurements": 4,
+               "code": "OK"}),
+        json!({"id": "10", "action": "ReportMeasurements", "client": "ci", "reporter": "ann",
+               "code": "PERMISSION_DENIED", "reason": "SCOPE_MISSING"}),
         json!({"id": "11", "action": "DeleteMeasurements", "client": "ci", "code": "PERMISSION_DENIED", "reason": "SCOPE_MISSING"}),
-        json!({"id": "12", "action": "DeleteMeasurements", "client": "boss", "reporter": "ann", "target": TARGET, "measurements": 4, "code": "OK"}),
+        json!({"id": "12", "action": "DeleteMeasurements", "client": "boss", "reporter": "ann", "target": TARGET, "measurements": 4,
+               "code": "OK"}),
         json!({"id": "13", "action": "Decide", "client": "ci", "decision": "space gemm", "target": TARGET, "version": 1, "code": "OK"}),
-        json!({"id": "14", "action": "Decide", "client": "ci", "decision": "space gemm", "target": TARGET, "version": 2, "code": "PERMISSION_DENIED", "reason": "SCOPE_MISSING"}),
+        json!({"id": "14", "action": "Decide", "client": "ci", "decision": "space gemm", "target": TARGET, "version": 2,
+               "code": "PERMISSION_DENIED", "reason": "SCOPE_MISSING"}),
     ];
-    assert_eq!(asked, expected);
-    let loads = lines
-        .iter()
-        .filter(|line| line["fields"]["action"] == "Load");
+    assert_eq!(asked.collect::<Vec<Value>>(), expected);
+    let mut loads = stopped.lines();
+    loads.retain(|line| line["fields"]["action"] == "Load" && line["fields"]["code"] == "OK");
     let loaded: BTreeSet<u64> = loads
-        .filter(|line| line["fields"]["model"] == name && line["fields"]["code"] == "OK")
+        .iter()
+        .filter(|line| line["fields"]["model"] == MODEL)
         .map(|line| line["fields"]["version"].as_u64().unwrap())
         .collect();
-    assert_eq!(loaded, BTreeSet::from([before, next]));
+    assert_eq!(loaded, BTreeSet::from([FIRST, NEXT]));
     // The target is escaped in JSON, too.
     assert!(!stopped.log.contains(CONTROLS), "{}", stopped.log);
 
@@ -207,41 +196,26 @@ async fn a_client_behind_a_trusted_proxy_has_its_address_in_the_log() {
 async fn a_name_forges_no_line_of_a_log_in_text_and_no_label_of_a_metric() {
     let artifacts = Artifacts::copy();
     // The error of ONNX Runtime quotes the name of an operator.
-    let broken = artifacts.publish(MODEL, 7, |version| {
+    artifacts.publish(MODEL, NEXT, |version| {
         let unknown = GraphProto {
             node: vec![node(TARGET, &["segment"], "unknown", vec![])],
             ..GraphProto::default()
         };
         artifacts.edit_file(version, "encoder.onnx", |model| append(model, unknown));
     });
-    assert!(broken.exists());
     let folder = tempfile::tempdir().unwrap();
     let store = store_flag(folder.path());
-    let mut server = program(&[&artifacts.flag(), &store, "--log-format=text"]);
-    let server = server
-        .args(["--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0"])
-        .stderr(Stdio::piped());
-    let mut server = server.spawn().unwrap();
-    let mut lines = std::io::BufReader::new(server.stderr.take().unwrap()).lines();
-    let mut log = String::new();
-    let serving = loop {
-        let line = lines.next().expect("it starts").unwrap();
-        log += &line;
-        log.push('\n');
-        if line.contains("serving address=") {
-            break line;
-        }
-    };
+    let log = folder.path().join("log");
+    let (mut server, serving) = start_logging_to(
+        &log,
+        &mut program(&[&artifacts.flag(), &store, "--log-format=text"]),
+    );
     let value = |field: &str| {
         let (_, rest) = serving.split_once(field).unwrap();
         rest.split(' ').next().unwrap().to_owned()
     };
-    let channel = Channel::from_shared(format!("http://{}", value("address=")))
-        .unwrap()
-        .connect()
-        .await
-        .unwrap();
-    let mut cost_model = CostModelServiceClient::new(channel);
+    let endpoint = format!("http://{}", value("address="));
+    let mut cost_model = CostModelServiceClient::connect(endpoint).await.unwrap();
     cost_model
         .report_measurements(report_of("ann"))
         .await
@@ -257,11 +231,7 @@ async fn a_name_forges_no_line_of_a_log_in_text_and_no_label_of_a_metric() {
     };
     server.kill().unwrap();
     server.wait().unwrap();
-    for line in lines.map_while(Result::ok) {
-        log += &line;
-        log.push('\n');
-    }
-    for text in [&log, &scrape] {
+    for text in [fs::read_to_string(log).unwrap(), scrape] {
         says!(text, "forged");
         assert!(!text.contains(CONTROLS), "{text}");
         let forged = text.lines().find(|line| line.starts_with("2026-01-01"));

@@ -47,8 +47,16 @@ pub(crate) fn streamed(text: &str, batches: &[i64]) -> Vec<RankConfigsStreamRequ
         .collect()
 }
 
-pub(crate) fn is_access(line: &Value) -> bool {
-    line["target"] == "access"
+/// Ranks batches of tiles of a kernel as a stream, and reads it to its end.
+pub(crate) async fn stream(
+    cost_model: &mut CostModelServiceClient<Channel>,
+    text: &str,
+    batches: &[i64],
+) -> Result<(), Status> {
+    let messages = tokio_stream::iter(streamed(text, batches));
+    let mut answers = cost_model.rank_configs_stream(messages).await?.into_inner();
+    while answers.message().await?.is_some() {}
+    Ok(())
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -91,10 +91,12 @@ impl Collector {
         }
     }
 
-    /// Returns a program that sends its spans here.
-    pub(crate) fn sending(&self, flags: &[&str]) -> Command {
+    /// Returns a command that runs a server with these flags, which sends its spans here without delay.
+    pub(crate) fn program(&self, flags: &[&str]) -> Command {
         let mut program = program(flags);
-        program.env("OTEL_EXPORTER_OTLP_ENDPOINT", &self.endpoint);
+        program
+            .env("OTEL_EXPORTER_OTLP_ENDPOINT", &self.endpoint)
+            .env("OTEL_BSP_SCHEDULE_DELAY", "50");
         program
     }
 
@@ -129,13 +131,8 @@ impl Collector {
 
     /// Returns the resource attributes of the first span.
     pub(crate) fn sender(&self) -> HashMap<String, String> {
-        attributes(
-            &self.received.lock().unwrap()[0]
-                .resource
-                .as_ref()
-                .unwrap()
-                .attributes,
-        )
+        let received = self.received.lock().unwrap();
+        attributes(&received[0].resource.as_ref().unwrap().attributes)
     }
 }
 

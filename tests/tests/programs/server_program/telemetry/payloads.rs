@@ -5,14 +5,13 @@ use hlorank_tests::prelude::*;
 use tonic::client::Grpc;
 use tonic_prost::ProstCodec;
 
-use super::calls::{KERNEL, is_access, putting, ranking, start, streamed};
+use super::calls::{KERNEL, putting, ranking, start, stream};
 
 /// Word that must not appear in the log.
 const SECRET: &str = "projekt_aurora";
 
-fn of_model(name: &str, label: &str) -> RankConfigsRequest {
+fn with_label(label: &str) -> RankConfigsRequest {
     let model = ModelSelector {
-        name: name.to_owned(),
         label: label.to_owned(),
         ..ModelSelector::default()
     };
@@ -22,13 +21,10 @@ fn of_model(name: &str, label: &str) -> RankConfigsRequest {
     }
 }
 
-fn module_of(bytes: Vec<u8>) -> PutGraphRequest {
-    let mut request = putting("");
-    request.graph = request.graph.map(|graph| Graph {
-        source: Some(Source::HloModule(bytes.into())),
-        ..graph
-    });
-    request
+fn module_of(bytes: impl Into<Bytes>) -> PutGraphRequest {
+    PutGraphRequest {
+        graph: Some(kernel_graph(graph_of_module(bytes))),
+    }
 }
 
 fn module_named_so() -> Vec<u8> {
@@ -40,20 +36,15 @@ fn module_named_so() -> Vec<u8> {
 }
 
 /// Sends a request of one method to another method.
-async fn mistaken(channel: Channel) -> Code {
+async fn mistaken(channel: Channel, message: GetModelRequest) -> Status {
     let mut client = Grpc::new(channel);
     client.ready().await.unwrap();
-    let message = GetModelRequest {
-        name: SECRET.to_owned(),
-        version: 1,
-    };
     let codec: ProstCodec<GetModelRequest, GetModelRequest> = ProstCodec::default();
     let path = "/hlorank.v1.CostModelService/RankConfigs".parse().unwrap();
     client
         .unary(Request::new(message), path, codec)
         .await
         .unwrap_err()
-        .code()
 }
 
 #[tokio::test]
@@ -62,12 +53,11 @@ async fn nothing_that_clients_send_is_logged() {
         "--admin-listen=127.0.0.1:0",
         "--log=info,hlorank_server=trace,hlorank_graph=trace,hlorank_proto=trace",
     ]);
-    let (mut cost_model, mut models) = (server.cost_model().await, server.models().await);
-    let secret = KERNEL
-        .replace("result", SECRET)
-        .replace("kernel", SECRET)
-        .replace("entry", SECRET);
-    let mut calls = 0;
+    let mut cost_model = server.cost_model().await;
+    let mut secret = KERNEL.to_owned();
+    for name in ["result", "kernel", "entry"] {
+        secret = secret.replace(name, SECRET);
+    }
 
     // Calls that succeed.
     cost_model.put_graph(putting(&secret)).await.unwrap();
@@ -78,19 +68,13 @@ async fn nothing_that_clients_send_is_logged() {
         .await
         .unwrap()
         .into_inner();
-    assert!(put.warnings[0].message.contains(SECRET), "{put:?}");
+    says!(put.warnings[0].message, SECRET);
     cost_model
         .put_graph(module_of(module_named_so()))
         .await
         .unwrap();
-    let messages = tokio_stream::iter(streamed(&secret, &[2]));
-    let mut answers = cost_model
-        .rank_configs_stream(messages)
-        .await
-        .unwrap()
-        .into_inner();
-    while answers.message().await.unwrap().is_some() {}
-    calls += 5;
+    stream(&mut cost_model, &secret, &[2]).await.unwrap();
+    let mut calls = 5;
 
     // Calls that fail because of their graph, with messages that quote it.
     for broken in [
@@ -108,64 +92,40 @@ async fn nothing_that_clients_send_is_logged() {
             .await
             .expect_err(&broken);
         assert_eq!(refused.code(), Code::InvalidArgument, "{broken}: {refused}");
-        assert!(refused.message().contains(SECRET), "{refused}");
-        let messages = tokio_stream::iter(streamed(&broken, &[]));
-        let mut answers = cost_model
-            .rank_configs_stream(messages)
-            .await
-            .unwrap()
-            .into_inner();
-        answers.message().await.unwrap_err();
+        says!(refused.message(), SECRET);
+        stream(&mut cost_model, &broken, &[]).await.unwrap_err();
         calls += 2;
     }
-    cost_model
-        .put_graph(module_of(SECRET.into()))
-        .await
-        .unwrap_err();
+    cost_model.put_graph(module_of(SECRET)).await.unwrap_err();
 
     // Calls that fail because of other fields.
-    let refused = cost_model
-        .rank_configs(of_model(SECRET, ""))
-        .await
-        .unwrap_err();
-    assert!(refused.message().contains(SECRET), "{refused}");
+    let unknown = ranking(KERNEL, 3).with_model(SECRET);
+    let refused = cost_model.rank_configs(unknown).await.unwrap_err();
+    says!(refused.message(), SECRET);
     cost_model
-        .rank_configs(of_model("", SECRET))
+        .rank_configs(with_label(SECRET))
         .await
         .unwrap_err();
     let unknown = GetModelRequest {
         name: SECRET.to_owned(),
-        version: 0,
+        version: 1,
     };
-    models.get_model(unknown).await.unwrap_err();
-    assert_eq!(
-        mistaken(server.channel().await).await,
-        Code::InvalidArgument
-    );
-    let serving = server
-        .lines(1, |line| line["fields"]["message"] == "serving")
-        .await
-        .remove(0);
-    let admin = Channel::from_shared(format!(
-        "http://{}",
-        serving["fields"]["admin"].as_str().unwrap()
-    ))
-    .unwrap();
-    let mut admin = ModelAdminServiceClient::new(admin.connect().await.unwrap());
-    let refused = admin
-        .pin(PinRequest {
-            name: SECRET.to_owned(),
-            version: 1,
-        })
-        .await
-        .unwrap_err();
-    assert!(refused.message().contains(SECRET), "{refused}");
+    let mut models = server.models().await;
+    models.get_model(unknown.clone()).await.unwrap_err();
+    let refused = mistaken(server.channel().await, unknown).await;
+    assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+    let pin = PinRequest {
+        name: SECRET.to_owned(),
+        version: 1,
+    };
+    let mut admin = server.admin_calls().await;
+    let refused = admin.pin(pin).await.unwrap_err();
+    says!(refused.message(), SECRET);
     calls += 6;
 
     let lines = server.lines(calls, is_access).await;
     assert_eq!(lines.len(), calls);
-    let stopped = server.stop().await;
-    let mut lines = stopped.lines();
+    let mut lines = server.stop().await.lines();
     lines.retain(|line| line["target"] != "audit");
     let log = format!("{lines:?}");
     assert!(!log.contains(SECRET), "{log}");
