@@ -34,8 +34,7 @@ class Model:
 
     def __init__(self, folder: Path, threads: int):
         self.buckets: list[int] = json.loads((folder / "manifest.json").read_text())["buckets"]
-        segment = folder / "segment.onnx"
-        self._segment = self.session(segment, threads) if segment.exists() else None
+        self._segment = self.session(folder / "segment.onnx", threads)
         self._encoder = self.session(folder / "encoder.onnx", threads)
         self._head = self.session(folder / "head.onnx", threads)
 
@@ -48,8 +47,6 @@ class Model:
     def read_graph(self, path: Path) -> Graph:
         """A graph as this model takes it, with what the model computes of its segments alone."""
         graph = read_graph(path, self.buckets)
-        if self._segment is None:
-            return graph
         return replace(graph, buckets=tuple(self._with_tensors(bucket) for bucket in graph.buckets))
 
     def _with_tensors(self, bucket: Bucket) -> Bucket:
@@ -92,16 +89,11 @@ class Model:
         config: np.ndarray,
     ) -> np.ndarray:
         config = configurations.encoder_input(bucket, segment, config)
-        first, last = segment[0], segment[-1] + 1
-        if self._segment is None:
-            inputs = {name: getattr(bucket, name)[first:last] for name in SEGMENT_INPUTS}
-            inputs |= {"segment": segment - first, "config": config}
-        else:
-            # Rows of one segment share its tensors.
-            rows = slice(first, last) if last - first == 1 else segment
-            inputs = {name: tensor[rows] for name, tensor in bucket.tensors.items()}
-            inputs |= _configuration(config)
-        return self._encoder.run(None, inputs)[0]
+        first, last = segment[0], segment[-1]
+        # Rows of one segment share its tensors.
+        rows = slice(first, first + 1) if first == last else segment
+        inputs = {name: tensor[rows] for name, tensor in bucket.tensors.items()}
+        return self._encoder.run(None, inputs | _configuration(config))[0]
 
 
 def _configuration(config: np.ndarray) -> dict[str, np.ndarray]:

@@ -22,7 +22,7 @@ class Bucket:
     slot: np.ndarray
     """i64 [S,N]: the slot of a layout that sets the node; the number of slots where none does"""
     tensors: dict[str, np.ndarray] = field(default_factory=dict)
-    """f32 [S, ...]: what ``segment.onnx`` computes of the segments, if the model has one"""
+    """f32 [S, ...]: what ``segment.onnx`` computes of the segments"""
 
     @property
     def nodes(self) -> int:
@@ -35,8 +35,6 @@ class Graph:
     """One graph or kernel."""
 
     buckets: tuple[Bucket, ...]
-    slots: int
-    """Configurable nodes; 0 for a kernel."""
 
 
 def read_graph(path: Path, sizes: Sequence[int]) -> Graph:
@@ -48,8 +46,7 @@ def read_graph(path: Path, sizes: Sequence[int]) -> Graph:
     for number in np.unique(piece):
         nodes = kept[piece == number]
         pieces.setdefault(next(size for size in sizes if size >= len(nodes)), []).append(nodes)
-    slots = len(data.get("node_config_ids", ()))
-    return Graph(tuple(_bucket(data, size, pieces[size]) for size in sorted(pieces)), slots)
+    return Graph(tuple(_bucket(data, size, pieces[size]) for size in sorted(pieces)))
 
 
 def _bucket(data: dict[str, np.ndarray], size: int, pieces: list[np.ndarray]) -> Bucket:

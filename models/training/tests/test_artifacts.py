@@ -3,11 +3,12 @@
 Servers check the files, the interface and the golden scores of every artifact that ships.
 """
 
-import json
+import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hlorank_tune.measure.atomic_files import read_json, write_json
 
 from hlorank_training.measuring.provenance import targets_of
 from hlorank_training.shipping.calibration import (
@@ -17,7 +18,7 @@ from hlorank_training.shipping.calibration import (
     prior,
     write_calibration,
 )
-from hlorank_training.whole_graphs.graph import Permutations, ServingRule, model_inputs, pruned
+from hlorank_training.whole_graphs.graph import Permutations, ServingRule, model_inputs
 
 REPOSITORY = Path(__file__).parents[3]
 ARTIFACTS = [
@@ -25,40 +26,29 @@ ARTIFACTS = [
     for folder in ("models/registry", "models/papers")
     for path in sorted((REPOSITORY / folder).glob("*/*/manifest.json"))
 ]
-each_artifact = pytest.mark.parametrize(
-    "artifact", ARTIFACTS, ids=lambda path: f"{path.parent.name}-{path.name}"
-)
 
 
-def manifest(artifact: Path) -> dict:
-    return json.loads((artifact / "manifest.json").read_text(encoding="utf-8"))
-
-
-@each_artifact
+@pytest.mark.parametrize("artifact", ARTIFACTS, ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_an_artifact_is_small_and_does_not_say_where_it_was_made(artifact):
     contents = [path.read_bytes() for path in artifact.iterdir()]
     assert sum(map(len, contents)) < 3_000_000
     for content in contents:
         assert b".py" not in content.replace(b".npy", b"")
         assert str(REPOSITORY).encode() not in content
-    quality = manifest(artifact)["measured_quality"]
+    quality = read_json(artifact / "manifest.json")["measured_quality"]
     assert isinstance(quality.pop("split"), str)
     assert all(isinstance(value, (int, float)) for value in quality.values())
 
 
-def _write_list(path, configurations, run_times):
+def scored_list(path, configurations, run_times) -> ScoredList:
+    """A list of configurations, each scored by its first column."""
     np.savez(path, config_feat=np.float32(configurations), config_runtime=np.int64(run_times))
-    return path
-
-
-def _by_first_column(path, chosen):
-    with np.load(path) as arrays:
-        return arrays["config_feat"][chosen, 0]
+    return ScoredList.of(path, lambda _, chosen: np.float32(configurations)[chosen, 0])
 
 
 def test_a_list_has_the_spread_of_its_scores_its_columns_and_its_tau(tmp_path):
-    path = _write_list(tmp_path / "a.npz", [[1, 7], [2, 7], [3, 7], [4, 7]], [10, 20, 40, 30])
-    found = of_list(ScoredList.of(path, _by_first_column))
+    configurations = [[1, 7], [2, 7], [3, 7], [4, 7]]
+    found = of_list(scored_list(tmp_path / "a.npz", configurations, [10, 20, 40, 30]))
     assert found["spread"] == pytest.approx(np.std([1, 2, 3, 4]), abs=1e-3)
     assert found["columns"] == pytest.approx([np.log([2, 3, 4, 5]).mean(), np.log(8)], abs=1e-3)
     assert found["tau"] == pytest.approx(4 / 6, abs=1e-3)
@@ -66,19 +56,17 @@ def test_a_list_has_the_spread_of_its_scores_its_columns_and_its_tau(tmp_path):
 
 def test_a_long_list_is_looked_at_in_few_places(tmp_path):
     sizes = np.arange(3200)[:, None]
-    path = _write_list(tmp_path / "a.npz", sizes, np.arange(3200) + 1)
-    found = of_list(ScoredList.of(path, _by_first_column))
+    found = of_list(scored_list(tmp_path / "a.npz", sizes, np.arange(3200) + 1))
     assert found["columns"] == pytest.approx([np.log1p(np.arange(0, 3200, 200)).mean()], abs=1e-3)
     assert found["tau"] == 1
 
 
 def test_few_lists_are_no_calibration(tmp_path):
-    path = _write_list(tmp_path / "a.npz", [[1], [2]], [1, 2])
-    lists = [ScoredList.of(path, _by_first_column)] * LEAST_LISTS
+    lists = [scored_list(tmp_path / "a.npz", [[1], [2]], [1, 2])] * LEAST_LISTS
     assert write_calibration(tmp_path, lists[1:]) == ()
     assert not (tmp_path / "calibration.json").exists()
     (name,) = write_calibration(tmp_path, lists)
-    assert len(json.loads((tmp_path / name).read_text())["lists"]) == LEAST_LISTS
+    assert len(read_json(tmp_path / name)["lists"]) == LEAST_LISTS
 
 
 def test_a_prior_is_one_line_through_all_lists():
@@ -101,8 +89,7 @@ def test_targets_are_what_collections_were_measured_on(tmp_path):
     }
     for name, source in sources.items():
         (tmp_path / name).mkdir()
-        text = json.dumps({"processor": "AMD EPYC", **source})
-        (tmp_path / name / "provenance.json").write_text(text)
+        write_json(tmp_path / name / "provenance.json", {"processor": "AMD EPYC", **source})
     files = [tmp_path / name / "graph.pb" for name in (*sources, "without")]
     assert targets_of(files) == [
         {"hardware": "AMD EPYC", "compiler": compiler, "version": version, "flags": flags}
@@ -111,24 +98,6 @@ def test_targets_are_what_collections_were_measured_on(tmp_path):
             ("XLA", "of jax 0.10.2", ["2 threads"]),
         )
     ]
-
-
-def sizes(rule: ServingRule, configs: int) -> list[int]:
-    return [len(chunk) for chunk in rule.chunks(configs)]
-
-
-def test_full_chunks_leave_a_shorter_one():
-    assert sizes(ServingRule(128), 300) == [128, 128, 44]
-
-
-@pytest.mark.parametrize(
-    ("configs", "expected"),
-    [(300, [100] * 3), (257, [86, 86, 85]), (129, [65, 64]), (128, [128]), (1, [1])],
-)
-def test_even_chunks_differ_by_one_at_most(configs, expected):
-    rule = ServingRule(128, chunking="even")
-    assert sizes(rule, configs) == expected
-    assert np.concatenate(rule.chunks(configs)).tolist() == list(range(configs))
 
 
 def test_orders_are_those_of_the_document():
@@ -167,20 +136,6 @@ def test_a_manifest_has_only_what_differs_from_the_defaults():
     }
 
 
-def test_pruning_keeps_configurable_nodes_and_their_neighbours():
-    graph = {
-        "opcode": np.arange(10, 17),
-        "features": np.arange(7.0)[:, None],
-        "edges": np.array([[1, 2, 2, 4, 5], [0, 0, 1, 3, 2]]),
-        "configurable": np.array([6, 1]),
-    }
-    kept = pruned(graph)
-    assert kept["opcode"].tolist() == [10, 11, 12, 16]
-    assert kept["features"][:, 0].tolist() == [0, 1, 2, 6]
-    assert kept["edges"].tolist() == [[1, 2], [0, 1]]
-    assert kept["configurable"].tolist() == [3, 1]
-
-
 FIXTURES = sorted((REPOSITORY / "tests/data/registry").glob("*/1"))
 
 
@@ -189,14 +144,13 @@ def test_the_golden_scores_of_a_whole_graph_model_come_back(artifact):
     pytest.importorskip("torch", reason="torch is not installed")
     from hlorank_training.whole_graphs.onnx_model import OnnxWholeGraphModel
 
-    content = manifest(artifact)
-    orders = content.get("permutations")
-    rule = ServingRule(
-        content["chunk_configs"],
-        content.get("nodes", "all"),
-        content.get("chunking", "full"),
-        Permutations(**orders) if orders else None,
-    )
+    fields = {field.name for field in dataclasses.fields(ServingRule)}
+    rule = {
+        key: value for key, value in read_json(artifact / "manifest.json").items() if key in fields
+    }
+    if "permutations" in rule:
+        rule["permutations"] = Permutations(**rule["permutations"])
+    rule = ServingRule(**rule)
     model = OnnxWholeGraphModel(artifact / "model.onnx", rule)
     with np.load(artifact / "golden.npz") as arrays:
         for case in {key.split("/")[0] for key in arrays.files}:

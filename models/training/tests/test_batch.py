@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from hlorank_training.data.batch import bucket_of, make_batch, score
-from hlorank_training.data.dataset import NOT_CONFIGURABLE, distinct, read_graph
+from hlorank_training.data.batch import make_batch, score
+from hlorank_training.data.dataset import NOT_CONFIGURABLE, read_graph
 
 
 @pytest.fixture
@@ -64,8 +64,12 @@ def test_every_segment_of_a_large_kernel_sees_the_same_tile(tile_file):
     assert all(bucket.configuration.tolist() == [0, 1, 2] for bucket in batch.buckets)
 
 
-def test_a_segment_holds_its_nodes_edges_and_local_configurations(layout_file):
+def test_a_graph_has_its_default_and_a_segment_its_nodes_edges_and_local_configurations(
+    layout_file,
+):
     graph = read_graph(layout_file, "small")
+    # The first configuration leaves every node to the compiler.
+    assert graph.default_runtime == 50
     first, second = graph.segments
     assert first.opcode.tolist() == [1, 2, 3]
     assert second.opcode.tolist() == [5, 6]
@@ -75,10 +79,6 @@ def test_a_segment_holds_its_nodes_edges_and_local_configurations(layout_file):
     with np.load(layout_file) as arrays:
         assert (first.local[first.choice][:, [0, 2]] == arrays["node_config_feat"][:, :2]).all()
         assert (second.local[second.choice][:, 1] == arrays["node_config_feat"][:, 2]).all()
-
-
-def test_the_default_is_the_configuration_without_choices(layout_file):
-    assert read_graph(layout_file, "small").default_runtime == 50
 
 
 def test_equal_local_configurations_share_one_row(layout_file):
@@ -103,19 +103,3 @@ def test_a_configuration_is_the_sum_of_its_segments(layout_file):
         chosen = arrays["node_config_feat"].sum((1, 2)) - 18 * (2 * 4 - 3)
     assert scores == pytest.approx(np.concatenate([chosen, chosen[[2, 0]]]))
     assert [r.tolist() for r in batch.runtimes] == [[50, 40, 30, 20, 10, 60], [30, 50]]
-
-
-def test_buckets_are_the_next_larger_size():
-    assert [bucket_of(n) for n in (1, 4, 5, 512)] == [4, 4, 8, 512]
-
-
-def test_repeated_configurations_are_merged_at_their_mean_run_time(layout_file):
-    with np.load(layout_file) as arrays:
-        data = dict(arrays)
-    data["node_config_feat"][5] = data["node_config_feat"][2]
-    np.savez(layout_file, **data)
-    graph = read_graph(layout_file, "small")
-    merged = distinct(graph)
-    assert len(graph.runtimes) == 6
-    assert sorted(merged.runtimes) == [10, 20, 40, (30 + 60) // 2, 50]
-    assert all(len(segment.choice) == 5 for segment in merged.segments)

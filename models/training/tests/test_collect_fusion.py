@@ -1,4 +1,3 @@
-import json
 import os
 from functools import partial
 
@@ -7,6 +6,7 @@ import pytest
 jax = pytest.importorskip("jax", reason="jax is not installed")
 pytest.importorskip("tqdm", reason="tqdm is not installed")
 
+from hlorank_tune.measure.atomic_files import read_json  # noqa: E402
 from hlorank_tune.measure.fusion.graph import FusionGraph  # noqa: E402
 from hlorank_tune.measure.rounds import Protocol  # noqa: E402
 from hlorank_tune.measure.schema import HloModuleProto, ModuleTuningData, TuningData  # noqa: E402
@@ -62,9 +62,13 @@ def collected(tmp_path_factory):
     return folder
 
 
+def program(folder) -> ModuleTuningData:
+    return ModuleTuningData.FromString((folder / "programs/small.pb").read_bytes())
+
+
 def test_a_program_becomes_bits_with_times_and_a_record(collected):
-    data = ModuleTuningData.FromString((collected / "programs" / "small.pb").read_bytes())
-    record = json.loads((collected / "programs" / "small.json").read_text(encoding="utf-8"))
+    data = program(collected)
+    record = read_json(collected / "programs/small.json")
     graph = FusionGraph(data.module)
     assert list(data.config_index_to_node) == graph.slot_numbers
     sizes = {len(run.module_config.fusion_config.fused) for run in data.runs}
@@ -78,20 +82,17 @@ def test_a_program_becomes_bits_with_times_and_a_record(collected):
 
 
 def test_every_kernel_of_a_program_is_timed_once_and_short_ones_are_dropped(collected):
-    record = json.loads((collected / "kernels" / "small.json").read_text(encoding="utf-8"))
-    data = TuningData.FromString((collected / "kernels" / "small.pb").read_bytes())
-    digests = [kernel["digest"] for kernel in record["kernels"]]
-    assert len(set(digests)) == len(digests)
-    assert {n for run in record["configurations"] for n in run} == set(range(len(digests)))
-    assert not any("error" in kernel for kernel in record["kernels"])
-    timed = [kernel for kernel in record["kernels"] if label(kernel) is not None]
+    record = read_json(collected / "kernels/small.json")
+    data = TuningData.FromString((collected / "kernels/small.pb").read_bytes())
+    kernels = record["kernels"]
+    assert len({kernel["digest"] for kernel in kernels}) == len(kernels)
+    assert {n for run in record["configurations"] for n in run} == set(range(len(kernels)))
+    assert not any("error" in kernel for kernel in kernels)
+    timed = [kernel for kernel in kernels if label(kernel) is not None]
     assert [kernel.fingerprint for kernel in data.modules] == [
         int(kernel["digest"][:16], 16) for kernel in timed
     ]
     times = [kernel.runs[0].profile.compute_time_ns for kernel in data.modules]
-    print(
-        f"{len(digests)} kernels, {len(times)} of at least 50 ns: {min(times)} to {max(times)} ns"
-    )
     assert min(times) >= 50
 
 
@@ -118,10 +119,7 @@ def test_a_stop_between_two_kernels_continues_with_the_next_one(collected, tmp_p
     monkeypatch.setattr(Worker, "send", lambda self, it: (asked.append(it), send(self, it)))
     collect(tmp_path)
     assert len(asked) == 2
-    first, second = (
-        json.loads((folder / "kernels" / "small.json").read_text(encoding="utf-8"))
-        for folder in (collected, tmp_path)
-    )
+    first, second = (read_json(each / "kernels/small.json") for each in (collected, tmp_path))
     assert first["configurations"] == second["configurations"]
     assert first["kernels"][:-2] == second["kernels"][:-2]
 
@@ -138,13 +136,11 @@ def dying():
 
 def test_a_kernel_on_which_the_compiler_dies_is_an_error_and_the_next_is_timed(collected, tmp_path):
     times = KernelTimes(tmp_path / TIMES)
-    data = ModuleTuningData.FromString((collected / "programs" / "small.pb").read_bytes())
-    identity, kernel = next(iter(ProgramKernels(data).modules.items()))
+    identity, kernel = next(iter(ProgramKernels(program(collected)).modules.items()))
     with Worker(WORKER) as worker:
         times.add("dying", time_alone(dying(), worker))
         times.add(identity, time_alone(kernel, worker))
     again = KernelTimes(tmp_path / TIMES).records
-    print(again["dying"]["error"])
     assert again["dying"]["error"].startswith("the compiler crashed with SIG")
     assert label(again["dying"]) is None
     assert min(again[identity]["hot"]) > 0

@@ -141,16 +141,6 @@ def test_the_larger_operand_is_the_first_input_of_a_product_with_more_rows_than_
     assert copied(batch, 2) == pytest.approx([0, 32, 32], rel=1e-3)
 
 
-def test_a_tile_of_two_levels_is_cut_into_vectors():
-    batch = kernel([(8, 6), (6, 32), (8, 32)], (3,), (16, 4))
-    batch.config[0, 16:18] = torch.tensor([8.0, 2.0])
-    loop, pieces = VectorTilePart(4).words(batch)
-    elements = torch.exp(pieces[0])
-    assert elements[:, 0].tolist() == pytest.approx([4 * 6, 6 * 16, 4 * 16], rel=1e-4)
-    assert elements[:, 8].tolist() == pytest.approx([2 * 3, 3 * 8, 2 * 8], rel=1e-4)
-    assert torch.isfinite(loop).all()
-
-
 LEVEL_WORDS = (18, 23)
 """Features of the loops of both levels; after five lengths come the tiles, the steps and what a
 step reads."""
@@ -162,9 +152,14 @@ def loop_of(batch: SegmentBatch, level: int) -> list[float]:
     return torch.exp(SCALE * words[0, start : start + 3]).tolist()
 
 
-def test_both_levels_know_their_tiles_their_steps_and_what_a_step_reads():
+def test_both_levels_know_their_pieces_their_tiles_their_steps_and_what_a_step_reads():
     batch = kernel([(8, 6), (6, 32), (8, 32)], (3,), (16, 4))
     batch.config[0, 16:18] = torch.tensor([8.0, 2.0])
+    loop, pieces = VectorTilePart(4).words(batch)
+    elements = torch.exp(pieces[0])
+    assert elements[:, 0].tolist() == pytest.approx([4 * 6, 6 * 16, 4 * 16], rel=1e-4)
+    assert elements[:, 8].tolist() == pytest.approx([2 * 3, 3 * 8, 2 * 8], rel=1e-4)
+    assert torch.isfinite(loop).all()
     assert loop_of(batch, 0) == pytest.approx([4, 2, 4 * 6 + 6 * 16], rel=1e-4)
     assert loop_of(batch, 1) == pytest.approx([16, 8, 2 * 3 + 3 * 8], rel=1e-4)
 

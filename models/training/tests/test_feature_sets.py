@@ -8,10 +8,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 pytest.importorskip("scipy", reason="scipy is not installed")
+pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
 from hlorank_tune.measure.atomic_files import read_json, write_json  # noqa: E402
 
-from examples import write_feature_graph  # noqa: E402
 from hlorank_training.__main__ import main  # noqa: E402
 from hlorank_training.data.feature_graphs import held_out_folds, read_feature_graphs  # noqa: E402
 from hlorank_training.feature_set_runs import train_members  # noqa: E402
@@ -25,6 +25,26 @@ from hlorank_training.models.train_feature_sets import (  # noqa: E402
     loss_of,
     train_feature_set,
 )
+from hlorank_training.shipping.feature_set_artifact import _arrays, _write_onnx  # noqa: E402
+from hlorank_training.shipping.onnx_model import session  # noqa: E402
+
+
+def write_feature_graph(folder, number, **changed):
+    """A chain whose nodes take as long as they have steps, and twice as long if they are odd."""
+    random = np.random.default_rng(number)
+    nodes, configs = 3 + number % 4, 24
+    odd = (np.arange(nodes) % 2).astype(np.float32)
+    steps = random.integers(1, 1000, (configs, nodes, 1)).astype(np.float32)
+    arrays = {
+        "feature_set": np.frombuffer(b"loops-1", np.uint8),
+        "node_features": np.stack([odd, 1 - odd], 1),
+        "edge_index": np.array([[node + 1, node] for node in range(nodes - 1)], np.int64),
+        "config_features": np.concatenate([steps, np.sqrt(steps)], -1),
+        "config_runtime": (1000 * (steps[..., 0] * (1 + odd)).sum(1)).astype(np.int64),
+    }
+    np.savez(folder / f"g{number:02d}.npz", **{**arrays, **changed})
+    passes = arrays["config_runtime"].tolist()
+    write_json(folder / f"g{number:02d}.json", {"first_pass": passes, "second_pass": passes})
 
 
 @pytest.fixture(scope="module")
@@ -103,28 +123,37 @@ def test_the_loss_is_smaller_for_the_right_order(order):
     assert loss_of(settings, right, times) < loss_of(settings, right.flip(0), times)
 
 
+def error(graphs, settings, training):
+    """The mean relative error on the last four graphs after a training on the others."""
+    model = train_feature_set(graphs[:12], settings, training)
+    errors = [model.scores(graph) * 1e6 / graph.nanoseconds - 1 for graph in graphs[12:]]
+    return np.mean([np.abs(each).mean() for each in errors])
+
+
 def test_a_model_learns_run_times_of_unseen_graphs(graphs):
     settings = FeatureSetSettings(2, 2, 16, 16)
     training = FeatureSetTraining(epochs=60, learning_rate=5e-3, averaging=0.9)
-    model = train_feature_set(graphs[:12], settings, training)
-    errors = [np.abs(model.scores(g) * 1e6 / g.nanoseconds - 1).mean() for g in graphs[12:]]
-    assert np.mean(errors) < 0.25
+    assert error(graphs, settings, training) < 0.25
 
 
-TRAIN = ("train", "feature-set")
 COLUMNS = {"name": "loops-1", "node_features": ["odd", "even"], "config_features": ["n", "root"]}
 
 
-def run(monkeypatch, *arguments):
-    monkeypatch.setattr("sys.argv", ["training", *map(str, arguments)])
-    main()
+@pytest.fixture
+def trained(tmp_path, monkeypatch):
+    """Trains on a folder's graphs by the command line; returns the manifest."""
+
+    def train(folder, *options):
+        files = ("--data", folder, "--out", tmp_path / "out", "--name", "trained")
+        arguments = ("training", "train", "feature-set", *files, *options)
+        monkeypatch.setattr("sys.argv", list(map(str, arguments)))
+        main()
+        return read_json(tmp_path / "out/trained/1/manifest.json")
+
+    return train
 
 
 def test_an_exported_model_scores_as_the_trained_one(tmp_path, graphs):
-    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-    from hlorank_training.shipping.feature_set_artifact import _arrays, _write_onnx
-    from hlorank_training.shipping.onnx_model import session
-
     torch.manual_seed(0)
     model = FeatureSetModel(FeatureSetSettings(2, 2, 8, 8))
     model.fit(graphs)
@@ -135,49 +164,42 @@ def test_an_exported_model_scores_as_the_trained_one(tmp_path, graphs):
         assert scores == pytest.approx(model.scores(graph) * 1e-3, rel=1e-4)
 
 
-def test_a_trained_model_becomes_an_artifact(tmp_path, folder, monkeypatch, capsys):
-    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+def test_a_trained_model_becomes_an_artifact(tmp_path, folder, trained, capsys):
     write_json(folder / "feature_set.json", COLUMNS)
-    common = ["--data", folder, "--out", tmp_path, "--name", "loops"]
-    run(monkeypatch, *TRAIN, *common, "--epochs", 4, "--members", 2)
+    manifest = trained(folder, "--epochs", 4, "--members", 2)
     assert "kendall_tau" in capsys.readouterr().out
-    manifest = read_json(tmp_path / "loops/1/manifest.json")
-    assert manifest["feature_set"] == COLUMNS and manifest["unit"] == "seconds"
-    assert (manifest["task"], manifest["kind"], manifest["chunk_configs"]) == (
-        "feature-set",
-        "graph",
-        64,
-    )
-    assert manifest["feature_digest"] == (
-        "7fb368bacafd318d6ca30150597010107ac0e0e469dfb7abf45189725a2516ef"
-    )
+    expected = {
+        "task": "feature-set",
+        "kind": "graph",
+        "chunk_configs": 64,
+        "unit": "seconds",
+        "feature_set": COLUMNS,
+        "feature_digest": "7fb368bacafd318d6ca30150597010107ac0e0e469dfb7abf45189725a2516ef",
+    }
+    assert expected.items() <= manifest.items()
     assert manifest["measured_quality"]["graphs"] == 4
-    with np.load(tmp_path / "loops/1/golden.npz") as golden:
+    with np.load(tmp_path / "out/trained/1/golden.npz") as golden:
         assert golden["2/config_features"].shape[0] == len(golden["2/score"]) == 8
         assert golden["0/feature_set"].tobytes() == b"loops-1"
 
 
-def test_a_model_of_the_order_alone_needs_no_columns_of_nodes(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+def test_a_model_of_the_order_alone_needs_no_columns_of_nodes(tmp_path, trained, capsys):
     random = np.random.default_rng(0)
     for number in range(12):
         # How large a program is, no column says.
         amounts = random.uniform(1, 100, (16, 1, 2)).astype(np.float32)
         times = random.uniform(1e3, 1e6) * amounts[:, 0] @ np.array([1.0, 3.0])
-        np.savez(
-            tmp_path / f"g{number}.npz",
-            feature_set=np.frombuffer(b"flat-1", np.uint8),
+        write_feature_graph(
+            tmp_path,
+            number,
             node_features=np.zeros((1, 0), np.float32),
             edge_index=np.zeros((0, 2), np.int64),
             config_features=amounts,
             config_runtime=times.astype(np.int64),
         )
-    columns = {"name": "flat-1", "node_features": [], "config_features": ["a", "b"]}
-    write_json(tmp_path / "feature_set.json", columns)
-    common = ["--data", tmp_path, "--out", tmp_path / "out", "--name", "flat"]
-    run(monkeypatch, *TRAIN, *common, "--epochs", 30, "--order")
+    write_json(tmp_path / "feature_set.json", COLUMNS | {"node_features": []})
+    manifest = trained(tmp_path, "--epochs", 30, "--order")
     assert "median_error" not in capsys.readouterr().out
-    manifest = read_json(tmp_path / "out/flat/1/manifest.json")
     assert "unit" not in manifest and manifest["prior"]["slope"] > 0
     assert manifest["measured_quality"]["kendall_tau"] > 0.9
 
@@ -191,21 +213,13 @@ def test_a_model_of_the_order_alone_needs_no_columns_of_nodes(tmp_path, monkeypa
         (COLUMNS | {"products": [["n", "steps"]]}, "may have `products`"),
     ],
 )
-def test_columns_that_are_missing_or_others_are_told(tmp_path, monkeypatch, columns, words):
+def test_columns_that_are_missing_or_others_are_told(tmp_path, trained, columns, words):
     for number in range(4):
         write_feature_graph(tmp_path, number)
     if columns is not None:
         write_json(tmp_path / "feature_set.json", columns)
     with pytest.raises(SystemExit, match=f"--data: .*{words}"):
-        run(
-            monkeypatch,
-            *(*TRAIN, "--data", tmp_path, "--out", tmp_path, "--name", "loops"),
-        )
-
-
-def test_the_command_names_the_folder_that_is_wrong(tmp_path, monkeypatch):
-    with pytest.raises(SystemExit, match=r"--data: .* has no measured graphs"):
-        run(monkeypatch, *TRAIN, "--data", tmp_path, "--out", tmp_path, "--name", "loops")
+        trained(tmp_path)
 
 
 def test_an_ensemble_predicts_the_geometric_mean_of_its_members(graphs):
@@ -216,19 +230,13 @@ def test_an_ensemble_predicts_the_geometric_mean_of_its_members(graphs):
     assert ensemble.scores(graphs[5]) == pytest.approx(np.sqrt(first * second), rel=1e-5)
 
 
-def test_run_times_that_are_products_of_columns_are_learned_as_amounts(tmp_path):
-    for number in range(16):
-        write_feature_graph(tmp_path, number)
-    graphs = [
+def test_run_times_that_are_products_of_columns_are_learned_as_amounts(graphs):
+    of_products = [
         replace(graph, nanoseconds=(10 * graph.config_features.prod(-1).sum(1)).astype(np.int64))
-        for graph in read_feature_graphs(tmp_path)
+        for graph in graphs
     ]
-
-    def error(products):
-        settings = FeatureSetSettings(2, 2, convolutions=0, products=products)
-        model = train_feature_set(graphs[:12], settings, FeatureSetTraining(epochs=20))
-        return np.mean(
-            [np.abs(model.scores(g) * 1e6 / g.nanoseconds - 1).mean() for g in graphs[12:]]
-        )
-
-    assert error(((0, 1),)) < error(())
+    with_products, without = (
+        FeatureSetSettings(2, 2, convolutions=0, products=products) for products in (((0, 1),), ())
+    )
+    training = FeatureSetTraining(epochs=20)
+    assert error(of_products, with_products, training) < error(of_products, without, training)

@@ -47,10 +47,10 @@ class Subject:
 
     def configurations(self):
         random = np.random.default_rng(0)
+        compilers = self.prepared.compilers
+        near = neighbour(self.graph, compilers.fused, random, 2)
         random_ones = [drawn(self.graph, random) for _ in range(3)]
-        near = neighbour(self.graph, self.prepared.compilers.fused, random, 2)
-        fixed = [self.prepared.compilers, greedy(self.graph), unfused(self.graph)]
-        return [*fixed, *random_ones, near]
+        return [compilers, greedy(self.graph), unfused(self.graph), *random_ones, near]
 
 
 @pytest.fixture(scope="module", params=SMALL, ids=lambda network: network.name)
@@ -58,19 +58,15 @@ def subject(request):
     return Subject(request.param)
 
 
-def test_compiled_kernels_are_the_wanted_ones_and_the_results_stay_the_same(
-    subject, record_property
-):
-    worst, kernels = 0.0, []
+def test_compiled_kernels_are_the_wanted_ones_and_the_results_stay_the_same(subject):
+    counts = set()
     for one in subject.configurations():
         module = fused_program(subject.graph, one.kernels)
         compilation = Compilation(module.SerializeToString(), CHOSEN_FUSION)
         executable = compilation.executable(subject.arguments)  # raises for other kernels
-        worst = max(worst, largest_difference(subject.expected, executable()))
-        kernels.append(len(one.kernels))
-    print(f"{len(kernels)} configurations, {min(kernels)} to {max(kernels)} kernels, {worst:.0e}")
-    assert worst < 1e-4
-    assert min(kernels) < max(kernels)
+        assert largest_difference(subject.expected, executable()) < 1e-4
+        counts.add(len(one.kernels))
+    assert len(counts) > 1
 
 
 def test_the_prepared_module_has_no_layouts_but_row_major_and_no_names_of_sources(subject):
@@ -100,7 +96,6 @@ def test_longer_kernels_take_longer_and_only_large_ones_are_timed_with_other_cac
     small, _ = lone(lambda x: jax.numpy.tanh(x), (64, 64))
     large, _ = lone(lambda x: jax.numpy.tanh(x), (512, 512))
     short, long = time_kernel(small), time_kernel(large)
-    print(f"4,096 elements: {short}; 262,144 elements: {long}")
     assert min(short.hot) > 100
     assert min(long.hot) > 10 * min(short.hot)
     assert short.warm is None, "its arrays stay in the caches of a core"
@@ -110,5 +105,4 @@ def test_longer_kernels_take_longer_and_only_large_ones_are_timed_with_other_cac
 def test_a_short_kernel_that_reads_a_part_of_a_large_array_has_one_time():
     kernel, _ = lone(lambda x: jax.numpy.tanh(x[:8]), (4096, 64))
     times = time_kernel(kernel)
-    print(times)
     assert min(times.hot) < 5_000 and times.warm is None

@@ -10,7 +10,6 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
 from examples import node_features  # noqa: E402
-from hlorank_training.data.batch import bucket_of  # noqa: E402
 from hlorank_training.data.kernels import (  # noqa: E402
     FusedProgram,
     KernelData,
@@ -18,20 +17,18 @@ from hlorank_training.data.kernels import (  # noqa: E402
     family_folds,
 )
 from hlorank_training.fusion_runs import fusion_quality  # noqa: E402
-from hlorank_training.models.checkpoint import load_checkpoint, save_checkpoint  # noqa: E402
 from hlorank_training.models.kernel_batch import batches, make_batch  # noqa: E402
 from hlorank_training.models.kernel_time import (  # noqa: E402
     KernelTimeModel,
     KernelTimeSettings,
 )
-from hlorank_training.models.kernel_work import AMOUNTS, KernelWork, Work  # noqa: E402
+from hlorank_training.models.kernel_work import KernelWork, Work  # noqa: E402
 from hlorank_training.models.opcode_ids import OPCODE_IDS  # noqa: E402
 from hlorank_training.models.train_kernels import (  # noqa: E402
     KernelTraining,
     kernel_weights,
     train_kernels,
 )
-from hlorank_training.registry import REGISTRY  # noqa: E402
 from hlorank_training.shipping import kernel_artifact  # noqa: E402
 
 
@@ -58,38 +55,48 @@ def evaluations(one: MeasuredKernel) -> list[float]:
     return work_of(one).evaluations[0, : len(one.opcode)].tolist()
 
 
+MATRIX = node("parameter", (8, 4))
+CURVED = node("tanh", (8, 4), (0,))
+
+
 def test_a_diamond_of_elementwise_nodes_is_computed_once():
-    diamonds = [node("parameter", (8, 4)), node("tanh", (8, 4), (0,))]
+    diamonds = [MATRIX, CURVED]
     for last in range(1, 21, 2):
         diamonds += [node("negate", (8, 4), (last,)), node("add", (8, 4), (last, last + 1))]
     assert evaluations(kernel(*diamonds)) == [32] * len(diamonds)
 
 
-def test_every_other_index_computes_a_node_again():
-    turned = kernel(
-        node("parameter", (8, 4)),
-        node("tanh", (8, 4), (0,)),
-        node("reverse", (8, 4), (1,), (1,)),
-        node("add", (8, 4), (1, 2)),
-    )
-    assert evaluations(turned) == [64, 64, 32, 32]
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        pytest.param(
+            [MATRIX, CURVED, node("reverse", (8, 4), (1,), (1,)), node("add", (8, 4), (1, 2))],
+            [64, 64, 32, 32],
+            id="every other index computes a node again",
+        ),
+        pytest.param(
+            [
+                MATRIX,
+                CURVED,
+                node("reduce", (8,), (1,), (1,)),
+                node("broadcast", (8, 3), (2,), (0,)),
+            ],
+            [96, 96, 24, 24],
+            id="a reduction computes all that it reads",
+        ),
+        pytest.param(
+            [MATRIX, node("parameter", (8, 12)), node("concatenate", (8, 16), (0, 1), (1,))],
+            [32, 96, 128],
+            id="a concatenation computes a part",
+        ),
+    ],
+)
+def test_a_node_is_computed_as_often_as_it_is_read(nodes, expected):
+    assert evaluations(kernel(*nodes)) == expected
 
 
-def test_a_reduction_computes_all_that_it_reads_and_a_concatenation_a_part():
-    reduced = kernel(
-        node("parameter", (8, 4)),
-        node("tanh", (8, 4), (0,)),
-        node("reduce", (8,), (1,), (1,)),
-        node("broadcast", (8, 3), (2,), (0,)),
-    )
-    assert evaluations(reduced) == [96, 96, 24, 24]
-    assert work_of(reduced).work[0, 2] == 96, "a reduction works on what it reads"
-    joined = kernel(
-        node("parameter", (8, 4)),
-        node("parameter", (8, 12)),
-        node("concatenate", (8, 16), (0, 1), (1,)),
-    )
-    assert evaluations(joined) == [32, 96, 128]
+def test_a_reduction_works_on_what_it_reads():
+    assert work_of(kernel(MATRIX, node("reduce", (8,), (0,), (1,)))).work[0, 1] == 32
 
 
 def test_a_column_is_read_in_as_many_rows_as_it_has_elements():
@@ -128,17 +135,6 @@ def test_a_transpose_of_the_minor_dimension_reads_element_by_element():
 def test_what_changes_the_minor_dimension_is_known(opcode, shape, dimensions, changes):
     one = kernel(node("parameter", (8, 16)), node(opcode, shape, (0,), dimensions))
     assert work_of(one).access.changes[0].tolist()[:2] == [0, changes]
-
-
-def test_padding_does_not_count():
-    one = kernel(node("parameter", (8, 4)), node("tanh", (8, 4), (0,)))
-    larger = kernel(
-        *[node("parameter", (2,)) for _ in range(9)], node("add", (2,), tuple(range(9)))
-    )
-    alone, beside = work_of(one).amounts, make_batch([one, larger], np.arange(2))
-    both = KernelWork()(beside.opcode, beside.features, beside.operands, beside.mask).amounts
-    assert beside.opcode.shape[1] == bucket_of(10) and alone.shape == (1, AMOUNTS)
-    assert torch.equal(both[:1], alone)
 
 
 def test_two_transposes_that_cancel_leave_a_walk_along_memory():
@@ -224,31 +220,29 @@ def test_a_kernel_has_the_same_time_beside_larger_ones(data):
     assert times[1:] == pytest.approx([times[0]] * 2, abs=1e-5)
 
 
-def test_an_exported_model_gives_the_seconds_of_the_trained_one(data, trained, tmp_path):
-    kernel_artifact._write_onnx(trained, tmp_path)
-    encoder = kernel_artifact.session(tmp_path / "encoder.onnx")
+@pytest.fixture(scope="module")
+def exported(trained, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("exported")
+    kernel_artifact._write_onnx(trained, folder)
+    return folder
+
+
+def test_an_exported_model_gives_the_seconds_of_the_trained_one(data, trained, exported):
+    encoder = kernel_artifact.session(exported / "encoder.onnx")
     assert [one.name for one in encoder.get_inputs()] == list(kernel_artifact.KERNEL_INPUTS)
     seconds = kernel_artifact._seconds(encoder, data.kernels)
     assert seconds == pytest.approx(trained.nanoseconds(data.kernels) * 1e-9, rel=1e-4)
-    head = kernel_artifact.session(tmp_path / "head.onnx")
+    head = kernel_artifact.session(exported / "head.onnx")
     sums = np.array([[1e-6], [2.5]], np.float32)
     assert head.run(None, {"sum": sums})[0].tolist() == sums[:, 0].tolist()
 
 
-def test_exported_bits_do_not_depend_on_the_number_of_kernels(data, trained, tmp_path):
-    kernel_artifact._write_onnx(trained, tmp_path)
-    encoder = kernel_artifact.session(tmp_path / "encoder.onnx")
+def test_exported_bits_do_not_depend_on_the_number_of_kernels(data, exported):
+    encoder = kernel_artifact.session(exported / "encoder.onnx")
     same = [one for one in data.kernels if len(one.opcode) in (5, 6, 7, 8)]
     for count in (4, 8, 16):
         alone = kernel_artifact._seconds(encoder, same[:4])
         assert np.array_equal(kernel_artifact._seconds(encoder, same[:count])[:4], alone)
-
-
-def test_weights_are_read_as_they_were_written(data, trained, tmp_path):
-    save_checkpoint(tmp_path / "checkpoint.pt", trained)
-    again = load_checkpoint(tmp_path / "checkpoint.pt", REGISTRY)
-    assert again.settings == trained.settings
-    assert np.array_equal(again.nanoseconds(data.kernels), trained.nanoseconds(data.kernels))
 
 
 def test_every_kernel_is_in_one_batch(data):

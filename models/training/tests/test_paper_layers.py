@@ -42,15 +42,6 @@ def test_kaufmans_graphsage_joins_a_node_with_its_operands_and_users():
     assert out.flatten().tolist() == pytest.approx([0.70711] * 4, abs=1e-5)
 
 
-def test_a_node_has_at_most_twenty_neighbours():
-    edges = torch.zeros(1, 22, 22)
-    edges[0, 1:, 0] = 1  # 21 users of node 0
-    operands, users = directions(edges, 20)
-    assert users[0, 0].nonzero().flatten().tolist() == list(range(1, 21))
-    assert operands.sum() == 21
-    assert directions(edges, 100)[1][0, 0].sum() == 21
-
-
 def test_singhs_convolution_averages_a_node_and_its_neighbours():
     network = ScheduleNetwork((1, 0), (1, 0), blocks=2).eval()
     for block in network.blocks:
@@ -98,40 +89,57 @@ def kernel(*nodes: tuple[int, tuple[int, ...], tuple[int, ...]]) -> SegmentBatch
     edges = torch.zeros(1, len(nodes), len(nodes))
     for number, those in enumerate(operands):
         edges[0, number, list(those)] = 1
+    # The output features of a convolution are the last dimension.
+    features[0, torch.tensor(opcodes) == CONVOLUTION, 106] = 3
     opcode = torch.tensor([opcodes])
     none = torch.zeros(0)
     return SegmentBatch(opcode, features, edges, torch.ones(opcode.shape), none, none)
 
 
-def costs(*nodes) -> list[float]:
-    return KernelCosts()(kernel(*nodes))[0].tolist()
-
-
-def test_a_dot_costs_two_operations_for_each_product():
-    operands = [(PARAMETER, (2, 3, 5), ()), (PARAMETER, (2, 5, 7), ())]
-    found = costs(*operands, (DOT, (2, 3, 7), (0, 1)))
-    assert found == pytest.approx([2 * 2 * 3 * 7 * 5, 4 * (30 + 70), 4 * 42, 0], rel=1e-5)
-
-
-def test_a_convolution_costs_its_kernel_for_each_output():
-    given = kernel(
-        (PARAMETER, (1, 8, 8, 3), ()),
-        (PARAMETER, (3, 3, 3, 4), ()),
-        (CONVOLUTION, (1, 6, 6, 4), (0, 1)),
-    )
-    given.features[0, 2, 106] = 3  # the output features are the last dimension
-    found = KernelCosts()(given)[0].tolist()
-    assert found == pytest.approx([2 * 144 * 27, 4 * (192 + 108), 4 * 144, 0], rel=1e-5)
-
-
-def test_a_reduction_and_an_exponential_cost_their_elements():
-    reduced = costs((PARAMETER, (6, 4), ()), (EXPONENTIAL, (6, 4), (0,)), (REDUCE, (6,), (1,)))
-    assert reduced == pytest.approx([24 - 6, 4 * 24, 4 * 6, 24])
-
-
-def test_only_the_parameters_of_a_fusion_are_read():
-    inside = [(PARAMETER, (8,), ()), (EXPONENTIAL, (8,), (0,))]
-    assert costs(*inside, (PARAMETER, (8,), ()), (FUSION, (8,), (2,)))[1] == 4 * 8
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        pytest.param(
+            [
+                (PARAMETER, (2, 3, 5), ()),
+                (PARAMETER, (2, 5, 7), ()),
+                (DOT, (2, 3, 7), (0, 1)),
+            ],
+            [2 * 2 * 3 * 7 * 5, 4 * (30 + 70), 4 * 42, 0],
+            id="two operations for each product of a dot",
+        ),
+        pytest.param(
+            [
+                (PARAMETER, (1, 8, 8, 3), ()),
+                (PARAMETER, (3, 3, 3, 4), ()),
+                (CONVOLUTION, (1, 6, 6, 4), (0, 1)),
+            ],
+            [2 * 144 * 27, 4 * (192 + 108), 4 * 144, 0],
+            id="a convolution's kernel for each output",
+        ),
+        pytest.param(
+            [
+                (PARAMETER, (6, 4), ()),
+                (EXPONENTIAL, (6, 4), (0,)),
+                (REDUCE, (6,), (1,)),
+            ],
+            [24 - 6, 4 * 24, 4 * 6, 24],
+            id="elements of a reduction and of an exponential",
+        ),
+        pytest.param(
+            [
+                (PARAMETER, (8,), ()),
+                (EXPONENTIAL, (8,), (0,)),
+                (PARAMETER, (8,), ()),
+                (FUSION, (8,), (2,)),
+            ],
+            [0, 4 * 8, 4 * 8, 8],
+            id="reads of the parameters of a fusion alone",
+        ),
+    ],
+)
+def test_a_kernel_costs_what_its_nodes_compute_read_and_write(nodes, expected):
+    assert KernelCosts()(kernel(*nodes))[0].tolist() == pytest.approx(expected, rel=1e-5)
 
 
 def test_operations_are_those_of_xlas_cost_analysis(hlorank, tmp_path):

@@ -76,7 +76,7 @@ def test_a_program_without_a_digest_is_refused(data):
 
 
 def source(name: str, family: str, part: str | None = None) -> Source:
-    return Source(name, Path(f"{name}.pb"), None, name.split("/")[-1], family, part, None)
+    return Source(name, Path(f"{name}.pb"), None, name.split("/")[-1], family, part, 0.9)
 
 
 def test_all_collections_of_a_graph_are_for_the_same_use():
@@ -126,6 +126,7 @@ def test_every_kernel_of_a_file_is_a_graph_of_its_own(hlorank, folder):
     assert all(len(graph.runtimes) > 1 for graph in graphs)
     assert len({graph.name for graph in graphs}) == len(graphs)
     assert {graph.family for graph in graphs} == {"tile_kernels"}
+    assert all(graph.default_runtime >= graph.runtimes.min() for graph in graphs)
 
 
 @pytest.mark.skipif(not TPU.exists(), reason="the TpuGraphs files are not here")
@@ -146,16 +147,6 @@ def test_real_npz_files_of_both_tasks_are_read(hlorank, folder):
     assert [len(g.segments[0].opcode) for g in tile.graphs(names)] == [2, 52, 15]
 
 
-@pytest.mark.skipif(not TPU.exists(), reason="the TpuGraphs files are not here")
-def test_real_tuning_data_holds_fifteen_kernels_with_their_default(hlorank, folder):
-    put(TPU / "alexnet_tile_kernels.pb", folder / "train")
-    prepared = prepare("tile", folder, hlorank)
-    graphs = prepared.graphs(prepared.split.train)
-    assert sorted((len(g.runtimes) for g in graphs), reverse=True)[:3] == [579, 61, 23]
-    assert all(graph.default_runtime >= graph.runtimes.min() for graph in graphs)
-    assert {source.family for source in prepared.sources.values()} == {"alexnet_tile_kernels"}
-
-
 def test_a_single_file_is_a_data_set_of_one_graph(hlorank, folder):
     file = sorted(MEASURED.glob("layout_*.pb"))[0]
     put(file, folder)
@@ -166,9 +157,7 @@ def test_a_single_file_is_a_data_set_of_one_graph(hlorank, folder):
 
 
 SOURCES = {
-    f"{family}_{number}": Source(
-        f"{family}_{number}", Path("graph.pb"), None, f"{family}_{number}", family, None, 0.9
-    )
+    f"{family}_{number}": source(f"{family}_{number}", family)
     for family in "abcdefgh"
     for number in range(10)
 }
@@ -177,8 +166,10 @@ SOURCES = {
 class Measured(Prepared):
     """Graphs that need no files of features."""
 
+    default: int | None = 20
+
     def graphs(self, names):
-        return [Graph(name, (), np.array([30, 10, 20]), 20) for name in names]
+        return [Graph(name, (), np.array([30, 10, 20]), self.default) for name in names]
 
 
 @pytest.fixture(params=["layout", "tile"])
@@ -212,28 +203,21 @@ def test_the_unseen_families_do_not_count_among_the_known(prepared):
 
 def test_a_graph_without_a_measured_default_has_no_slowdown_of_it(prepared):
     class WithoutDefault(Measured):
-        def graphs(self, names):
-            return [Graph(name, (), np.array([30, 10, 20]), None) for name in names]
+        default = None
 
-    folders = WithoutDefault("0" * 64, prepared.split, {}, SOURCES)
-    assert "default_slowdown" not in held_out_quality(folders, right)["measured_quality"]
+    graphs = WithoutDefault("0" * 64, prepared.split, {}, SOURCES)
+    assert "default_slowdown" not in held_out_quality(graphs, right)["measured_quality"]
 
 
 FAMILIES = {f"{family}_{i}": family for family in ("a", "b", "c") for i in range(20)}
 
 
-def test_no_name_is_used_twice_and_none_is_lost():
-    parts = split(FAMILIES, SplitRule())
-    names = [*parts.train, *parts.validation, *parts.test]
-    assert sorted(names) == sorted(FAMILIES)
-
-
-def test_an_unseen_family_is_only_in_the_test():
+def test_every_name_is_in_one_part_and_an_unseen_family_only_in_the_test():
     parts = split(FAMILIES, SplitRule(unseen_families=1))
-    apart = {FAMILIES[name] for name in parts.unseen_family}
-    assert len(apart) == 1 and len(parts.unseen_family) == 20
-    assert set(parts.unseen_family) <= set(parts.test)
-    assert not apart & {FAMILIES[name] for name in (*parts.train, *parts.validation)}
+    assert sorted([*parts.train, *parts.validation, *parts.test]) == sorted(FAMILIES)
+    (apart,) = {FAMILIES[name] for name in parts.unseen_family}
+    assert len(parts.unseen_family) == 20
+    assert {name for name in parts.test if FAMILIES[name] == apart} == set(parts.unseen_family)
     assert len(parts.test) == 20 + 8
 
 
@@ -245,12 +229,9 @@ def test_the_split_does_not_depend_on_the_order_of_names():
 RUNTIMES = np.array([30, 10, 20, 40])
 
 
-def test_the_right_order_has_tau_one_and_the_reverse_minus_one():
+def test_the_right_order_has_tau_one_the_reverse_minus_one_and_constant_scores_zero():
     assert kendall_tau(RUNTIMES, RUNTIMES) == pytest.approx(1)
     assert kendall_tau(-RUNTIMES, RUNTIMES) == pytest.approx(-1)
-
-
-def test_constant_scores_have_tau_zero():
     assert kendall_tau(np.zeros(4), RUNTIMES) == 0
 
 
