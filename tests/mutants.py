@@ -45,12 +45,13 @@ class Results:
 
     def add_shard(self, shard: str, mutants: list[tuple[str, str]]) -> None:
         """Adds mutants of one package, by name and outcome."""
-        (package,) = {name.partition("/")[0] for name, _ in mutants}
+        (package,) = {name.partition("/src/")[0] for name, _ in mutants}
         reasons = dict(self.survivors)
         if f"{package} {shard}" in self.shards:
             raise ValueError(f"shard {shard} of {package} was added before")
         number = shard.partition("/")[2]
-        if not all(each.endswith(f"/{number}") for each in self.shards if each.startswith(package)):
+        earlier = [each for each in self.shards if each.startswith(f"{package} ")]
+        if not all(each.endswith(f"/{number}") for each in earlier):
             self.remove(package)
         self.shards.append(f"{package} {shard}")
         for name, outcome in mutants:
@@ -60,9 +61,10 @@ class Results:
 
     def remove(self, package: str) -> None:
         """Removes the mutants of a package."""
-        self.shards = [shard for shard in self.shards if not shard.startswith(package)]
-        self.survivors = [each for each in self.survivors if not each[0].startswith(package)]
-        for name in [name for name in self.folders if name.startswith(package)]:
+        sources = f"{package}/src"
+        self.shards = [shard for shard in self.shards if not shard.startswith(f"{package} ")]
+        self.survivors = [each for each in self.survivors if not each[0].startswith(sources)]
+        for name in [name for name in self.folders if name.startswith(sources)]:
             del self.folders[name]
 
     def remove_caught(self, mutants: list[tuple[str, str]]) -> None:
