@@ -278,3 +278,22 @@ impl CatalogueState {
         let _ = self.wake.try_send(());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hlorank_graph::Digest;
+
+    use super::*;
+
+    #[test]
+    fn a_model_whose_folder_cannot_be_read_stays_until_it_is_gone() {
+        let mut catalogue = Catalogue::new(Defaults::default(), 1);
+        let versions = FoundVersions::from([(1, Some(Digest([0; 32])))]);
+        for found in [Some(versions), None] {
+            catalogue.found(BTreeMap::from([("m".to_owned(), found)]));
+            assert!(catalogue.models.contains_key("m"));
+        }
+        catalogue.found(BTreeMap::new());
+        assert!(!catalogue.models.contains_key("m"));
+    }
+}

@@ -310,6 +310,14 @@ mod tests {
     }
 
     #[test]
+    fn policies_that_cannot_be_read_are_not_absent() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join(FILE_NAME)).unwrap();
+        let error = Policies::read(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("cannot read"), "{error}");
+    }
+
+    #[test]
     fn a_written_policy_is_read_and_other_models_keep_theirs() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(Policies::read(folder.path()).unwrap(), Policies::default());
