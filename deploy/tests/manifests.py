@@ -1,16 +1,12 @@
 """Reads and validates Kubernetes manifests."""
 
-import subprocess
 from pathlib import Path
 
 import kubernetes_validate
 import yaml
-from sources import DEPLOY
 
 # The oldest version that supports the manifests, and the newest with published schemas.
 KUBERNETES_VERSIONS = ["1.30", "1.37"]
-
-CHART = DEPLOY / "helm/hlorank"
 
 
 def read(file: Path) -> list[dict]:
@@ -39,13 +35,3 @@ def container(deployment: dict) -> dict:
 def environment(deployment: dict) -> dict[str, str | None]:
     """Returns the variables of the container, None for those that Kubernetes fills in."""
     return {variable["name"]: variable.get("value") for variable in container(deployment)["env"]}
-
-
-def rendered(helm: str, values: Path | None = None) -> list[dict]:
-    """Renders the chart, as release hlorank, with these values on top of its own."""
-    command = [helm, "template", "hlorank", str(CHART)]
-    command += ["--values", str(values)] if values else []
-    printed = subprocess.run(command, capture_output=True, text=True, check=False)
-    if printed.returncode != 0:
-        raise ValueError(printed.stderr)
-    return [document for document in yaml.safe_load_all(printed.stdout) if document]

@@ -1,7 +1,6 @@
 """Runs Envoy and HAProxy with the shipped configurations, in front of local servers."""
 
 import os
-import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,8 +32,6 @@ class Kind:
     statistics: int
     """Loopback port of the statistics."""
     statistics_path: str
-    retries: str
-    """Metric of retried calls."""
 
     def command(self, options: Sequence[str], configuration: Path) -> list[str]:
         """Returns the command line; skips the test if the program is missing."""
@@ -76,7 +73,6 @@ ENVOY = Kind(
     replica="address: {}, port_value: {} ",
     statistics=9901,
     statistics_path="/stats/prometheus",
-    retries="envoy_cluster_upstream_rq_retry",
 )
 HAPROXY = Kind(
     name="haproxy",
@@ -87,7 +83,6 @@ HAPROXY = Kind(
     replica="{}:{} check port {} ",
     statistics=8404,
     statistics_path="/metrics",
-    retries="haproxy_backend_redispatch_warnings_total",
 )
 KINDS = {kind.name: kind for kind in (ENVOY, HAPROXY)}
 
@@ -98,20 +93,8 @@ class Proxy:
 
     kind: Kind
     process: subprocess.Popen
-    port: int
-    statistics: int
-
-    @property
-    def address(self) -> str:
-        """Address on which the proxy accepts calls."""
-        return f"127.0.0.1:{self.port}"
-
-    def retries(self) -> int:
-        """Returns how many calls the proxy has retried."""
-        text = answer(f"http://127.0.0.1:{self.statistics}{self.kind.statistics_path}") or ""
-        found = re.findall(rf"^{self.kind.retries}{{.*}} (\S+)$", text, re.MULTILINE)
-        assert found, f"{self.kind.retries} is not among the statistics"
-        return int(sum(map(float, found)))
+    address: str
+    """Where the proxy accepts calls."""
 
 
 @contextmanager
@@ -132,6 +115,6 @@ def proxy_before(kind: Kind, replicas: Sequence[Replica], folder: Path) -> Itera
 
         try:
             wait_for(kind.name, answers)
-            yield Proxy(kind, process, port, statistics)
+            yield Proxy(kind, process, f"127.0.0.1:{port}")
         finally:
             process.kill()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from servers import REPOSITORY, TARGET, server_program
@@ -22,7 +23,7 @@ PATIENCE = 30.0  # seconds
 LIBRARY = TARGET / "onnxruntime/libonnxruntime.so"
 # A stream counts until it ends.
 MAX_REQUESTS = 16
-LOOKUPS = "hlorank_cache_requests_total"
+T = TypeVar("T")
 
 
 def free_ports(count: int) -> list[int]:
@@ -34,12 +35,13 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def wait_for(what: str, is_so: Callable[[], bool]) -> None:
-    """Waits until a condition holds."""
+def wait_for(what: str, condition: Callable[[], T]) -> T:
+    """Waits until a condition returns something true, and returns that."""
     end = time.monotonic() + PATIENCE
-    while not is_so():
+    while not (found := condition()):
         assert time.monotonic() < end, f"waited {PATIENCE:g} s for {what}"
         time.sleep(0.02)
+    return found
 
 
 def answer(url: str) -> str | None:
@@ -58,27 +60,25 @@ class Replica:
     log: Path
     port: int
     metrics_port: int
-    settings: dict[str, object] = field(default_factory=dict)
-    environment: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, object]
     process: subprocess.Popen = field(init=False)
 
     def start(self) -> None:
         """Starts the server and waits until it serves."""
-        settings = {
-            "LISTEN": f"127.0.0.1:{self.port}",
-            "METRICS_LISTEN": f"127.0.0.1:{self.metrics_port}",
-            "MODELS": REPOSITORY / "models/registry",
-            "ONNXRUNTIME": os.environ.get("HLORANK_ONNXRUNTIME", LIBRARY),
-            "WORKERS": 1,
-            "GRAPH_CACHE_BYTES": 64 << 20,
-            "EMBEDDING_CACHE_BYTES": 64 << 20,
-            "MAX_REQUESTS": MAX_REQUESTS,
-        } | self.settings
-        settings = {f"HLORANK_{name}": str(value) for name, value in settings.items()}
+        variables = {
+            "HLORANK_LISTEN": f"127.0.0.1:{self.port}",
+            "HLORANK_METRICS_LISTEN": f"127.0.0.1:{self.metrics_port}",
+            "HLORANK_MODELS": REPOSITORY / "models/registry",
+            "HLORANK_ONNXRUNTIME": os.environ.get("HLORANK_ONNXRUNTIME", LIBRARY),
+            "HLORANK_WORKERS": 1,
+            "HLORANK_GRAPH_CACHE_BYTES": 64 << 20,
+            "HLORANK_EMBEDDING_CACHE_BYTES": 64 << 20,
+            "HLORANK_MAX_REQUESTS": MAX_REQUESTS,
+        }
+        variables |= NO_TELEMETRY | self.variables
+        environment = {name: str(value) for name, value in variables.items()}
         with self.log.open("a") as log:
-            self.process = subprocess.Popen(
-                [server_program()], env=settings | NO_TELEMETRY | self.environment, stderr=log
-            )
+            self.process = subprocess.Popen([server_program()], env=environment, stderr=log)
         wait_for(f"a server; its log is {self.log}", self._serves)
 
     def _serves(self) -> bool:
@@ -89,6 +89,10 @@ class Replica:
         """Stops the process, lets calls wait for its answer, and kills it."""
         self.process.send_signal(signal.SIGSTOP)
         time.sleep(0.5)
+        self.kill()
+
+    def kill(self) -> None:
+        """Kills the process, and waits until it is gone."""
         self.process.kill()
         self.process.wait(PATIENCE)
 
@@ -114,13 +118,13 @@ class Replica:
 
 
 @contextmanager
-def running(count: int, folder: Path) -> Iterator[list[Replica]]:
-    """Runs servers, which are killed in the end."""
+def running(count: int, folder: Path, **variables: object) -> Iterator[list[Replica]]:
+    """Runs servers with these variables, which are killed in the end; logs are in the folder."""
     if not LIBRARY.exists() and "HLORANK_ONNXRUNTIME" not in os.environ:
         pytest.skip("ONNX Runtime is missing: make setup")
     ports = free_ports(2 * count)
     replicas = [
-        Replica(folder / f"server-{port}.log", port, metrics)
+        Replica(folder / f"server-{port}.log", port, metrics, variables)
         for port, metrics in zip(ports[:count], ports[count:], strict=True)
     ]
     started: list[Replica] = []
@@ -131,8 +135,7 @@ def running(count: int, folder: Path) -> Iterator[list[Replica]]:
         yield replicas
     finally:
         for replica in started:
-            replica.process.kill()
-            replica.process.wait(PATIENCE)
+            replica.kill()
 
 
 def graph_cache_requests(replicas: Sequence[Replica]) -> Counter[tuple[str, str]]:
@@ -142,11 +145,5 @@ def graph_cache_requests(replicas: Sequence[Replica]) -> Counter[tuple[str, str]
         for index in ("hash", "source"):
             for result in ("hit", "miss"):
                 labels = (f'cache="graphs_by_{index}"', f'result="{result}"')
-                found[index, result] += int(replica.metric(LOOKUPS, *labels))
+                found[index, result] += int(replica.metric("hlorank_cache_requests_total", *labels))
     return found
-
-
-def hit_ratio(requests: Counter[tuple[str, str]]) -> float:
-    """Returns the ratio of lookups that found a graph."""
-    hits = sum(count for (_, result), count in requests.items() if result == "hit")
-    return hits / requests.total()

@@ -23,6 +23,12 @@ def server_settings() -> dict[str, str]:
     return dict(re.findall(r"\[env: (HLORANK_[A-Z_]+)=?\]\s*\[default: ([^\]]*)\]", help_text))
 
 
+def foreign_variables(variables: dict[str, str | None]) -> dict[str, str | None]:
+    """Returns the variables that the server does not read."""
+    known = server_settings()
+    return {name: value for name, value in variables.items() if name not in known}
+
+
 def dockerfile() -> list[tuple[str, str]]:
     """Returns the instructions of the Dockerfile with their arguments, in order."""
     text = (REPOSITORY / "Dockerfile").read_text().replace("\\\n", " ")

@@ -24,6 +24,7 @@ from sources import (
     DEPLOY,
     NO_TELEMETRY,
     arguments,
+    foreign_variables,
     image_environment,
     port,
     server_settings,
@@ -34,6 +35,8 @@ USER = "65532"
 BUILT = os.environ.get("IMAGE")
 """The folder in which `image/chroot.sh` built the Dockerfile."""
 KERNELS = REPOSITORY / "tests/data/measured/tile_kernels.pb"
+MODELS = REPOSITORY / "models/registry"
+[VERSION] = [f"tile-iree-cpu@{folder.name}" for folder in (MODELS / "tile-iree-cpu").iterdir()]
 PATIENCE = 20  # seconds
 
 
@@ -69,15 +72,11 @@ class Container:
 
 def finish(command: list, environment: dict[str, str]) -> subprocess.CompletedProcess:
     """Runs a command to its end with this environment and the current PATH only."""
-    environment = {"PATH": os.environ["PATH"]} | without_path(environment)
+    # run.sh needs the current PATH, and not the image's.
+    environment = environment | {"PATH": os.environ["PATH"]}
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
-
-
-def without_path(environment: dict[str, str]) -> dict[str, str]:
-    """Removes the image's PATH, because run.sh needs the current one."""
-    return {name: value for name, value in environment.items() if name != "PATH"}
 
 
 @pytest.fixture(scope="session")
@@ -130,7 +129,7 @@ def start(root: Path, programs: Path, *options: str) -> Iterator[Container]:
     calls, admin = (f"127.0.0.1:{each}" for each in free_ports(2))
     listeners = {"LISTEN": calls, "METRICS_LISTEN": "127.0.0.1:0", "ADMIN_LISTEN": admin}
     listeners = {f"HLORANK_{name}": value for name, value in listeners.items()}
-    environment = without_path(image_environment()) | listeners | {"PATH": os.environ["PATH"]}
+    environment = image_environment() | listeners | {"PATH": os.environ["PATH"]}
     command = [DEPLOY / "image/run.sh", *options, root, *json.loads(arguments("ENTRYPOINT")[0])]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         endpoints = {"ENDPOINT": f"http://{calls}", "ADMIN_ENDPOINT": f"http://{admin}"}
@@ -161,8 +160,8 @@ def container(sandbox: Path, programs: Path) -> Iterator[Container]:
 def container_with_models(sandbox: Path, programs: Path, tmp_path: Path) -> Iterator[Container]:
     """Runs a container whose models are a writable mounted folder."""
     models = tmp_path / "models"
-    shutil.copytree(REPOSITORY / "models/registry/tile-iree-cpu", models / "tile-iree-cpu")
-    shutil.copytree(REPOSITORY / "models/registry/layout-xla-cpu", models / "layout-xla-cpu")
+    for name in ("tile-iree-cpu", "layout-xla-cpu"):
+        shutil.copytree(MODELS / name, models / name)
     models.chmod(0o777)
     yield from start(sandbox, programs, "--models", str(models))
 
@@ -183,9 +182,8 @@ def test_the_image_has_neither_a_shell_nor_links_nor_programs_that_change_the_us
 def test_programs_run_in_it_if_the_path_lacks_the_folders_of_the_administrator(sandbox):
     kept = [folder for folder in os.environ["PATH"].split(":") if not folder.endswith("sbin")]
     command = [DEPLOY / "image/run.sh", sandbox, "/usr/bin/hlorank", "--version"]
-    ran = subprocess.run(
-        command, env={"PATH": ":".join(kept)}, capture_output=True, text=True, check=False
-    )
+    environment = {"PATH": ":".join(kept)}
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
 
 
@@ -201,7 +199,7 @@ def test_the_image_ranks_for_a_client_outside(container):
     assert ranked.returncode == 0, ranked.stderr
     [graph] = json.loads(ranked.stdout)["graphs"]
     numbers = [configuration["number"] for configuration in graph["ranking"]]
-    assert graph["model"] == "tile-iree-cpu@8"
+    assert graph["model"] == VERSION
     assert sorted(numbers) == list(range(len(numbers)))
     scores = [configuration["score"] for configuration in graph["ranking"]]
     assert scores == sorted(scores)
@@ -223,7 +221,7 @@ def test_the_health_check_tells_whether_the_server_answers(container):
 
 
 def test_admin_calls_are_refused_where_the_models_cannot_be_written(container):
-    pinned = container.outside("models", "pin", "tile-iree-cpu@8")
+    pinned = container.outside("models", "pin", VERSION)
     assert pinned.returncode != 0
     assert "POLICY_NOT_KEPT" in pinned.stderr
     assert "/models/policy.json" in pinned.stderr
@@ -233,7 +231,7 @@ def test_a_mounted_folder_takes_the_place_of_the_models(container_with_models):
     models = container_with_models.outside("models")
     assert "tile-iree-cpu " in models.stdout
     assert "-sage" not in models.stdout
-    pinned = container_with_models.outside("models", "pin", "tile-iree-cpu@8")
+    pinned = container_with_models.outside("models", "pin", VERSION)
     assert pinned.returncode == 0, pinned.stderr
 
 
@@ -259,7 +257,7 @@ def test_onnx_runtime_keeps_no_account_of_what_it_runs(programs, tmp_path):
     library = REPOSITORY / "target/onnxruntime/libonnxruntime.so"
     settings = {"HLORANK_ONNXRUNTIME": str(library), "HOME": str(tmp_path)} | NO_TELEMETRY
     command = [programs / "hlorank-server", "--listen=127.0.0.1:0", "--metrics-listen=off"]
-    command += ["--models", REPOSITORY / "models/registry", "--log-format", "json"]
+    command += ["--models", MODELS, "--log-format", "json"]
     with subprocess.Popen(command, env=settings, stderr=subprocess.PIPE, text=True) as process:
         wait_until_it_serves(process)
         process.kill()
@@ -279,9 +277,8 @@ def test_the_image_has_the_settings_of_the_dockerfile():
 
 def test_the_image_sets_settings_of_the_server():
     settings = server_settings()
-    environment = without_path(image_environment())
-    assert NO_TELEMETRY.items() <= environment.items()
-    assert set(environment) - set(NO_TELEMETRY) <= set(settings)
+    environment = image_environment()
+    assert foreign_variables(environment) == NO_TELEMETRY | {"PATH": environment["PATH"]}
     for listener in ("HLORANK_LISTEN", "HLORANK_METRICS_LISTEN"):
         assert port(environment[listener]) == port(settings[listener])
         assert environment[listener].startswith("0.0.0.0:")

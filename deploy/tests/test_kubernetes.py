@@ -1,7 +1,6 @@
 """The manifests of deploy/kubernetes are valid and agree with the server and its image."""
 
 import os
-import re
 import shutil
 import subprocess
 
@@ -14,6 +13,7 @@ from sources import (
     NO_TELEMETRY,
     REPOSITORY,
     arguments,
+    foreign_variables,
     image_environment,
     port,
     server_settings,
@@ -29,17 +29,6 @@ SERVER = container(DEPLOYMENT)
 ENVIRONMENT = environment(DEPLOYMENT)
 PORTS = {port["name"]: port["containerPort"] for port in SERVER["ports"]}
 LABELS = DEPLOYMENT["spec"]["template"]["metadata"]["labels"]
-
-
-def seconds(quantity: str | None, setting: str) -> float:
-    """Returns a duration that a variable sets, or the server's default."""
-    return float(quantity if quantity is not None else server_settings()[setting])
-
-
-def megabytes(quantity: str) -> float:
-    """Returns a memory quantity of Kubernetes in MiB."""
-    number, unit = re.fullmatch(r"(\d+)(Mi|Gi)", quantity).groups()
-    return int(number) * {"Mi": 1, "Gi": 1024}[unit]
 
 
 def selects(selector: dict) -> bool:
@@ -82,10 +71,8 @@ def test_the_image_is_that_of_this_version():
 
 
 def test_variables_are_settings_of_the_server():
-    assert NO_TELEMETRY.items() <= ENVIRONMENT.items()
-    # The names of the services contain the namespace.
-    assert "NAMESPACE" in ENVIRONMENT
-    assert set(ENVIRONMENT) - {*NO_TELEMETRY, "NAMESPACE"} <= set(server_settings())
+    # The names of the services contain the namespace, which Kubernetes fills in.
+    assert foreign_variables(ENVIRONMENT) == NO_TELEMETRY | {"NAMESPACE": None}
     image = image_environment()
     for name in set(ENVIRONMENT) & set(image):
         assert ENVIRONMENT[name] == image[name], name
@@ -112,8 +99,8 @@ def test_services_lead_to_the_ports_of_the_pods():
 
 def test_a_pod_has_time_for_its_pause_and_its_drain():
     pause = SERVER["lifecycle"]["preStop"]["sleep"]["seconds"]
-    drain = seconds(ENVIRONMENT.get("HLORANK_DRAIN_SECONDS"), "HLORANK_DRAIN_SECONDS")
-    assert POD["terminationGracePeriodSeconds"] > pause + drain
+    drain = (server_settings() | ENVIRONMENT)["HLORANK_DRAIN_SECONDS"]
+    assert POD["terminationGracePeriodSeconds"] > pause + float(drain)
     readiness = SERVER["readinessProbe"]
     assert pause >= readiness["periodSeconds"] * readiness["failureThreshold"]
 
@@ -139,8 +126,9 @@ def test_the_pod_is_restricted():
 
 def test_caches_fit_the_memory():
     caches = ("HLORANK_GRAPH_CACHE_BYTES", "HLORANK_EMBEDDING_CACHE_BYTES")
-    cached = sum(int(ENVIRONMENT[name]) for name in caches) / 2**20
-    assert cached + 300 <= megabytes(SERVER["resources"]["limits"]["memory"])
+    cached = sum(int(ENVIRONMENT[name]) for name in caches)
+    gigabytes = SERVER["resources"]["limits"]["memory"].removesuffix("Gi")
+    assert cached + (300 << 20) <= int(gigabytes) << 30
 
 
 def test_there_is_a_compute_thread_for_every_requested_cpu():
@@ -185,16 +173,11 @@ def test_prometheus_finds_the_pods(tmp_path):
     assert job.pop("kubernetes_sd_configs") == [{"role": "pod"}]
     [kept] = [rule for rule in job["relabel_configs"] if rule.get("action") == "keep"]
     assert kept["regex"] == f"{LABELS['app.kubernetes.io/name']};metrics"
-    promtool = promtool_program()
+    folder = os.environ.get("HLORANK_PROMETHEUS", str(REPOSITORY / "target/prometheus"))
+    promtool = shutil.which("promtool", path=folder)
     if not promtool:
         pytest.skip("the rest needs promtool: make setup-prometheus")
     # Debian's promtool does not support Kubernetes service discovery.
     rest = tmp_path / "prometheus.yml"
     rest.write_text(yaml.safe_dump(configuration))
     subprocess.run([promtool, "check", "config", "--syntax-only", rest], check=True)
-
-
-def promtool_program() -> str | None:
-    """Returns the path of promtool."""
-    folder = os.environ.get("HLORANK_PROMETHEUS", str(REPOSITORY / "target/prometheus"))
-    return shutil.which("promtool", path=folder)

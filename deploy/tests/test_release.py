@@ -2,10 +2,10 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
-from pathlib import Path
 
 import pytest
 from servers import REPOSITORY
@@ -83,15 +83,12 @@ def test_components_have_a_licence_and_a_checksum(document):
 
 def test_a_release_needs_a_committed_tree(tmp_path):
     """The script refuses before it writes anything, in a copy of the repository with a change."""
-    copy = tmp_path / "repository"
-    (copy / "deploy").mkdir(parents=True)
-    command = ["cp", "-r", str(DEPLOY / "release"), str(copy / "deploy/release")]
-    subprocess.run(command, check=True)
-    (copy / "Cargo.toml").write_text((REPOSITORY / "Cargo.toml").read_text())
-    subprocess.run(["git", "init", "--quiet", str(copy)], check=True)
-    out = Path(tmp_path, "out")
+    copy, out = tmp_path / "repository", tmp_path / "out"
+    shutil.copytree(DEPLOY / "release", copy / "deploy/release")
+    shutil.copy(REPOSITORY / "Cargo.toml", copy)
+    subprocess.run(["git", "init", "--quiet", copy], check=True)
     out.mkdir()
-    script = [sys.executable, str(copy / "deploy/release/release.py"), str(out)]
+    script = [sys.executable, copy / "deploy/release/release.py", out]
     refused = subprocess.run(script, capture_output=True, text=True)
     assert refused.returncode == 1 and "not committed" in refused.stderr, refused.stderr
     assert not list(out.iterdir())

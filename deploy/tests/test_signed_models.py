@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from replicas import Replica, free_ports, wait_for
+from replicas import running, wait_for
 from servers import REPOSITORY
 
 pytest.importorskip("model_signing", reason="needs `pip install model-signing pyOpenSSL`")
@@ -29,11 +29,8 @@ def test_a_signed_version_serves_and_an_unsigned_one_does_not(tmp_path, curve):
     [version] = (tmp_path / "models" / SIGNED).iterdir()
     sign = [sys.executable, "-m", "model_signing", "sign", "key", version]
     run(*sign, "--private_key", key, "--signature", version / "model.sig")
-    calls, metrics = free_ports(2)
-    settings = {"MODELS": tmp_path / "models", "MODELS_KEY": public}
-    replica = Replica(tmp_path / "log", calls, metrics, settings)
-    replica.start()
-    try:
+    settings = {"HLORANK_MODELS": tmp_path / "models", "HLORANK_MODELS_KEY": public}
+    with running(1, tmp_path, **settings) as [replica]:
         rejected = 'reason="SIGNATURE_INVALID"'
         wait_for(
             "the unsigned version",
@@ -42,5 +39,3 @@ def test_a_signed_version_serves_and_an_unsigned_one_does_not(tmp_path, curve):
         serving = (f'model="{SIGNED}"', 'state="serving"')
         assert replica.metric("hlorank_model_versions", *serving) == 1
         assert replica.metric("hlorank_model_versions", 'state="serving"') == 1
-    finally:
-        replica.process.kill()

@@ -4,10 +4,9 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
-from replicas import Replica, free_ports
+from replicas import free_ports, running
 from servers import REPOSITORY, server_program
 from snippets import Command, commands, pages, run
 from sources import DEPLOY
@@ -54,61 +53,48 @@ UNSTABLE = {
 """Commands whose output is not compared, with the reason."""
 
 
-@dataclass(frozen=True)
-class Server:
-    """A server that keeps measurements."""
-
-    changes: dict[str, str]
-    """What to write in place of the addresses on pages."""
-    variables: dict[str, str]
-    """The environment of the commands, and of servers among them."""
-
-
 @pytest.fixture
-def server(tmp_path_factory) -> Iterator[Server]:
-    """A server for one page, so that its caches hold what the page sent."""
+def addresses(tmp_path_factory, monkeypatch) -> Iterator[dict[str, str]]:
+    """The addresses on pages with those of a server that keeps measurements.
+
+    Each page has a server of its own, so that its caches hold what the page sent. Servers among the
+    commands get free ports.
+    """
     folder = tmp_path_factory.mktemp("server")
-    calls, metrics, others, admin = free_ports(4)
-    replica = Replica(folder / "log", calls, metrics, {"MEASUREMENTS": folder / "measurements"})
-    replica.start()
-    changes = {
-        "127.0.0.1:7070": f"127.0.0.1:{calls}",
-        "127.0.0.1:7071": f"127.0.0.1:{metrics}",
-        "127.0.0.1:7072": f"127.0.0.1:{admin}",
-        "localhost:7070": f"localhost:{others}",
-        "localhost:7072": f"localhost:{admin}",
-    }
-    settings = {
-        "ENDPOINT": f"http://127.0.0.1:{calls}",
-        "LISTEN": f"127.0.0.1:{others}",
-        "METRICS_LISTEN": "off",
-        "MODELS": REPOSITORY / "models/registry",
-        "ONNXRUNTIME": REPOSITORY / "target/onnxruntime/libonnxruntime.so",
-    }
-    variables = {f"HLORANK_{name}": str(value) for name, value in settings.items()}
-    yield Server(changes, variables)
-    replica.process.kill()
-
-
-def reason(command: Command) -> str | None:
-    """Returns why a command is not run."""
-    return next((why for start, why in NOT_RUN.items() if command.text.startswith(start)), None)
+    others, admin = free_ports(2)
+    with running(1, folder, HLORANK_MEASUREMENTS=folder / "measurements") as [replica]:
+        settings = {
+            "ENDPOINT": f"http://127.0.0.1:{replica.port}",
+            "LISTEN": f"127.0.0.1:{others}",
+            "METRICS_LISTEN": "off",
+            "MODELS": REPOSITORY / "models/registry",
+            "ONNXRUNTIME": REPOSITORY / "target/onnxruntime/libonnxruntime.so",
+        }
+        for name, value in settings.items():
+            monkeypatch.setenv(f"HLORANK_{name}", str(value))
+        yield {
+            "127.0.0.1:7070": f"127.0.0.1:{replica.port}",
+            "127.0.0.1:7071": f"127.0.0.1:{replica.metrics_port}",
+            "127.0.0.1:7072": f"127.0.0.1:{admin}",
+            "localhost:7070": f"localhost:{others}",
+            "localhost:7072": f"localhost:{admin}",
+        }
 
 
 def runnable() -> dict[str, list[Command]]:
     """Returns the commands to run, by page."""
-    found = {page: commands(page) for page in pages() if page not in ELSEWHERE}
-    found = {page: [each for each in all_ if not reason(each)] for page, all_ in found.items()}
+    found = {}
+    for page in pages():
+        if page not in ELSEWHERE:
+            found[page] = [c for c in commands(page) if not c.text.startswith(tuple(NOT_RUN))]
     return {page: kept for page, kept in found.items() if kept}
 
 
 @pytest.mark.parametrize("page", runnable())
-def test_the_commands_of_a_page_work_and_print_what_it_says(page, server, tmp_path, monkeypatch):
-    for name, value in server.variables.items():
-        monkeypatch.setenv(name, value)
+def test_the_commands_of_a_page_work_and_print_what_it_says(page, addresses, tmp_path):
     given = runnable()[page]
     programs = [server_program().parent, REPOSITORY / "target/python/bin"]
-    for command, printed in zip(given, run(given, tmp_path, server.changes, programs), strict=True):
+    for command, printed in zip(given, run(given, tmp_path, addresses, programs), strict=True):
         if not command.text.startswith(tuple(UNSTABLE)):
             assert command.shows(printed), f"{command.text}\nprinted:\n{printed}"
 

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from replicas import Replica, free_ports, wait_for
+from replicas import free_ports, running, wait_for
 
 METHOD = "hlorank.v1.ModelService/ListModels"
 
@@ -29,20 +29,19 @@ def test_a_collector_prints_a_call_in_the_form_of_opentelemetry(tmp_path):
     package = find_spec("rotel")
     if package is None or package.origin is None:
         pytest.skip("needs the collector of `pip install rotel`")
-    calls, metrics, grpc, http = free_ports(4)
+    grpc, http = free_ports(2)
     collect = [Path(package.origin).with_name("rotel-agent"), "start", "--exporter=blackhole"]
     collect += [f"--otlp-grpc-endpoint=127.0.0.1:{grpc}", f"--otlp-http-endpoint=127.0.0.1:{http}"]
     collect += ["--debug-log=traces", "--debug-log-verbosity=detailed"]
-    replica = Replica(tmp_path / "log", calls, metrics)
-    replica.environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{grpc}"
+    variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{grpc}"}
     printed = tmp_path / "printed"
     with printed.open("w") as output, subprocess.Popen(collect, stdout=output) as collector:
         try:
             wait_for("the collector", lambda: listens(grpc))
-            replica.start()
-            list_models(f"http://127.0.0.1:{calls}/{METHOD}")
-            wait_for("the span", lambda: f"Str({METHOD})" in printed.read_text())
-            replica.drain()
+            with running(1, tmp_path, **variables) as [replica]:
+                list_models(f"http://127.0.0.1:{replica.port}/{METHOD}")
+                wait_for("the span", lambda: f"Str({METHOD})" in printed.read_text())
+                replica.drain()
         finally:
             collector.kill()
     text = printed.read_text()
@@ -55,6 +54,6 @@ def test_a_collector_prints_a_call_in_the_form_of_opentelemetry(tmp_path):
         f"rpc.method: Str({METHOD})",
         "rpc.response.status_code: Str(OK)",
         "server.address: Str(127.0.0.1)",
-        f"server.port: Int({calls})",
+        f"server.port: Int({replica.port})",
     ):
         assert line in text, text

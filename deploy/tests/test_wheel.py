@@ -1,14 +1,15 @@
 """The wheel in an environment without Rust; `make test-wheel` builds it, and names it in WHEEL."""
 
 import os
+import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from replicas import wait_for
 from servers import REPOSITORY
 
 PATIENCE = 60.0
@@ -78,8 +79,13 @@ def serving(programs: Path, log: Path) -> Iterator[str]:
         log.open("w") as output,
         subprocess.Popen(command, env=variables(programs), cwd=programs, stderr=output) as server,
     ):
+
+        def address() -> re.Match | None:
+            assert server.poll() is None, log.read_text()
+            return re.search(r"serving address=(\S+)\s", log.read_text())
+
         try:
-            yield _address(server, log)
+            yield wait_for("the server", address)[1]
         finally:
             server.terminate()
         assert server.wait(PATIENCE) == 0, "the signal reaches the server"
@@ -136,14 +142,3 @@ def test_what_is_missing_is_said_in_one_sentence(programs, tmp_path):
     serve = ["hlorank", "serve", "--listen=127.0.0.1:0", "--metrics-listen=off"]
     other = run(programs, *serve, HLORANK_ONNXRUNTIME="/nowhere/libonnxruntime.so")
     assert other.returncode != 0 and "/nowhere/libonnxruntime.so" in other.stderr
-
-
-def _address(server: subprocess.Popen[bytes], log: Path) -> str:
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end and server.poll() is None:
-        for line in log.read_text().split("\n")[:-1]:
-            _, _, fields = line.partition("serving address=")
-            if fields:
-                return fields.split()[0]
-        time.sleep(0.02)
-    raise AssertionError(f"the server did not start: {log.read_text()}")

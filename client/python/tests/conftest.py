@@ -21,6 +21,13 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
+def ranker(server: str) -> Iterator[Client]:
+    """The client of a server with models."""
+    with Client(server) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server without models that keeps measurements; tests of a module share it."""
     with run_empty_server(tmp_path_factory.mktemp("store")) as server:
@@ -42,14 +49,17 @@ def keeping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 @pytest.fixture(scope="module", params=["with a store", "without a store"])
-def empty(
+def learner(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    """A server without models, with a store and without one; gives its address."""
+) -> Iterator[Client]:
+    """The client of a server without models, with a store and without one."""
     folder = tmp_path_factory.mktemp("empty")
     kept = str(folder / "measurements") if request.param == "with a store" else "off"
-    with run_server(f"--models={folder}", f"--measurements={kept}") as address:
-        yield address
+    with (
+        run_server(f"--models={folder}", f"--measurements={kept}") as address,
+        Client(address) as client,
+    ):
+        yield client
 
 
 @pytest.fixture(scope="session")

@@ -8,40 +8,47 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
+from google.protobuf.message import Message
 
 from hlorank import Client
+from hlorank.wire import messages
 
 
 @dataclass
 class FakeServer(grpc.GenericRpcHandler):
     """Answers every call alike: one answer per message, and then a status."""
 
-    answers: tuple[bytes, ...] = ()
+    answers: tuple[Message | bytes, ...] = ()
     code: grpc.StatusCode | None = None
     """The status, None for OK."""
     trailers: tuple[tuple[str, bytes], ...] = ()
     answered: int | None = None
     """Number of calls that get the status, None for all. Others end at their deadline."""
     address: str = ""
-    calls: list[tuple[str, dict[str, Any], bytes]] = field(default_factory=list)
-    """Messages in the order they came: method, headers, message."""
+    calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    """Method and headers of messages, in the order they came."""
+    requests: list[Any] = field(default_factory=list)
+    """The messages."""
     ended: threading.Event = field(default_factory=threading.Event)
     """Set where a call has ended."""
 
     def service(self, call: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
         """Every method there is."""
+        method = call.method.rpartition("/")[2]
+        kind = getattr(messages, f"{method}Request")
 
-        def serve(messages: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        def serve(sent: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
             over = threading.Event()
             context.add_callback(over.set)
             context.add_callback(self.ended.set)
             # The call ends after the message that follows the answers, or after the last one.
             for answer in (*self.answers, None):
-                message = next(messages, None)
+                message = next(sent, None)
                 if message is not None:
-                    self.calls.append((call.method, dict(call.invocation_metadata), message))
+                    self.calls.append((method, dict(call.invocation_metadata)))
+                    self.requests.append(kind.FromString(message))
                 if answer is not None:
-                    yield answer
+                    yield answer if isinstance(answer, bytes) else answer.SerializeToString()
             if self.code is not None:
                 if self.answered is not None and len(self.calls) > self.answered:
                     over.wait()
@@ -52,7 +59,7 @@ class FakeServer(grpc.GenericRpcHandler):
 
 
 @contextmanager
-def fake_server(*answers: bytes, **script: Any) -> Iterator[FakeServer]:
+def fake_server(*answers: Message | bytes, **script: Any) -> Iterator[FakeServer]:
     """A server with these answers, and what else ``FakeServer`` has."""
     fake = FakeServer(answers, **script)
     server = grpc.server(ThreadPoolExecutor(2), handlers=[fake])
@@ -65,7 +72,14 @@ def fake_server(*answers: bytes, **script: Any) -> Iterator[FakeServer]:
 
 
 @contextmanager
-def answered(*answers: bytes) -> Iterator[Client]:
+def answered(*answers: Message | bytes) -> Iterator[Client]:
     """The client of a server that gives these answers."""
     with fake_server(*answers) as server, Client(server.address) as client:
         yield client
+
+
+def ranking_of(scores: list[float], /, **fields: Any) -> Message:
+    """The answer of a server that ranks the first configurations in their order."""
+    plain = {"ranking": range(len(scores)), "ranking_scores": scores}
+    plain |= {"scored_configs": len(scores), "graph_hash": bytes(32)}
+    return messages.RankConfigsResponse(**(plain | fields))

@@ -3,7 +3,7 @@
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +31,16 @@ def plain() -> Arrays:
     }
 
 
-def as_type(kind: Any, *names: str) -> Callable[[Arrays], Arrays]:
-    return lambda arrays: {name: arrays[name].astype(kind) for name in names}
+PLAIN = plain()
 
 
-def replaced(**arrays: Any) -> Callable[[Arrays], Arrays]:
-    return lambda _: arrays
+def as_type(kind: Any, *names: str) -> Arrays:
+    return {name: PLAIN[name].astype(kind) for name in names}
 
 
-def taken() -> Iterator[tuple[str, Callable[[Arrays], Arrays]]]:
-    """Yields files that are the plain one in another form."""
-    yield "plain", replaced()
+def taken() -> Iterator[tuple[str, Arrays]]:
+    """Yields what changes the plain file into another form of it."""
+    yield "plain", {}
     numbers = ("node_opcode", "edge_index", "node_config_ids", "config_runtime")
     for kind in ("f8", "i4", ">i8", ">f4", "u2"):
         yield f"integers_{kind.replace('>', 'big_')}", as_type(kind, *numbers)
@@ -49,58 +48,49 @@ def taken() -> Iterator[tuple[str, Callable[[Arrays], Arrays]]]:
         yield f"features_{kind.replace('>', 'big_')}", as_type(kind, "node_feat")
         yield f"layouts_{kind.replace('>', 'big_')}", as_type(kind, "node_config_feat")
     yield "layouts_i1", as_type("i1", "node_config_feat")
-    yield (
-        "layouts_by_tensor",
-        lambda arrays: {"node_config_feat": arrays["node_config_feat"].reshape(3, 2, 3, 6)},
-    )
-    yield (
-        "column_major",
-        lambda arrays: {name: np.asfortranarray(array) for name, array in arrays.items()},
-    )
-    yield "other_arrays", replaced(note=np.array("a text"), objects=np.array([None, {}], object))
+    by_tensor = PLAIN["node_config_feat"].reshape(3, 2, 3, 6)
+    yield "layouts_by_tensor", {"node_config_feat": by_tensor}
+    yield "column_major", {name: np.asfortranarray(array) for name, array in PLAIN.items()}
+    objects = np.array([None, {}], object)
+    yield "other_arrays", {"note": np.array("a text"), "objects": objects}
 
 
-def refused() -> Iterator[tuple[str, Callable[[Arrays], Arrays], str]]:
-    """Yields files that are refused, and what every message says."""
-    yield (
+REFUSED: list[tuple[str, Arrays, str]] = [
+    (
         "edges_by_end",
-        lambda arrays: {"edge_index": arrays["edge_index"].T},
+        {"edge_index": PLAIN["edge_index"].T},
         "has shape [2, 4], expected [edges, 2], each edge as consumer and producer; transpose it",
-    )
-    yield "edges_flat", replaced(edge_index=np.arange(8)), "has shape [8], expected [edges, 2]"
-    yield "opcodes_as_column", replaced(node_opcode=np.zeros((5, 1))), "[5, 1], expected [nodes]"
-    yield "opcodes_missing", replaced(node_opcode=None), "node_opcode"
-    yield "features_missing", replaced(node_feat=None), "array `node_feat`: missing"
-    yield "features_short", replaced(node_feat=np.zeros((5, 139))), "[5, 139], expected [5, 140]"
-    yield (
-        "features_complex",
-        as_type("c8", "node_feat"),
-        "type `<c8` (complex numbers)",
-    )
-    yield "features_text", as_type("U3", "node_feat"), "(text), expected integers or floats"
-    yield (
+    ),
+    ("edges_flat", {"edge_index": np.arange(8)}, "has shape [8], expected [edges, 2]"),
+    ("opcodes_as_column", {"node_opcode": np.zeros((5, 1))}, "[5, 1], expected [nodes]"),
+    ("opcodes_missing", {"node_opcode": None}, "node_opcode"),
+    ("features_missing", {"node_feat": None}, "array `node_feat`: missing"),
+    ("features_short", {"node_feat": np.zeros((5, 139))}, "[5, 139], expected [5, 140]"),
+    ("features_complex", as_type("c8", "node_feat"), "type `<c8` (complex numbers)"),
+    ("features_text", as_type("U3", "node_feat"), "(text), expected integers or floats"),
+    (
         "layouts_of_objects",
         as_type(object, "node_config_feat"),
         "array `node_config_feat`: has type `|O` (Python objects), expected integers or floats",
-    )
-    yield (
+    ),
+    (
         "layouts_of_other_slots",
-        replaced(node_config_feat=np.zeros((3, 4, 18))),
+        {"node_config_feat": np.zeros((3, 4, 18))},
         "expected [configurations, 2, 18], because the graph has 2 slots",
-    )
-    yield "layouts_half", replaced(node_config_feat=np.full((3, 2, 18), 0.5)), "not a whole number"
-    yield "times_short", replaced(config_runtime=np.arange(2)), "has shape [2], expected [3]"
-    yield "times_as_column", replaced(config_runtime=np.ones((3, 1))), "[3, 1], expected [3]"
-    yield "times_in_seconds", replaced(config_runtime=np.full(3, 0.5)), "not a whole number"
-    yield "features_not_finite", replaced(node_feat=np.full((5, 140), np.inf)), "finite"
-    yield "edge_of_no_node", replaced(edge_index=np.array([[9, 0]])), "edge"
-    yield "no_graph", lambda arrays: dict.fromkeys(arrays) | {"x": np.zeros(1)}, "x.npy"
+    ),
+    ("layouts_half", {"node_config_feat": np.full((3, 2, 18), 0.5)}, "not a whole number"),
+    ("times_short", {"config_runtime": np.arange(2)}, "has shape [2], expected [3]"),
+    ("times_as_column", {"config_runtime": np.ones((3, 1))}, "[3, 1], expected [3]"),
+    ("times_in_seconds", {"config_runtime": np.full(3, 0.5)}, "not a whole number"),
+    ("features_not_finite", {"node_feat": np.full((5, 140), np.inf)}, "finite"),
+    ("edge_of_no_node", {"edge_index": np.array([[9, 0]])}, "edge"),
+    ("no_graph", dict.fromkeys(PLAIN) | {"x": np.zeros(1)}, "x.npy"),
+]
+"""What changes the plain file into one that is refused, and what every message says."""
 
 
-def npz(changed: Callable[[Arrays], Arrays]) -> bytes:
-    arrays = plain()
-    arrays |= changed(arrays)
-    kept = {key: array for key, array in arrays.items() if array is not None}
+def npz(changed: Arrays) -> bytes:
+    kept = {key: array for key, array in (PLAIN | changed).items() if array is not None}
     file = io.BytesIO()
     np.savez_compressed(file, **kept)
     return file.getvalue()
@@ -112,9 +102,9 @@ def main() -> None:
         for name, changed in taken():
             files.writestr(f"{name}.npz", npz(changed))
             cases.append({"file": f"{name}.npz", "times": [30, 20, 10]})
-        files.writestr("no_times.npz", npz(replaced(config_runtime=None)))
+        files.writestr("no_times.npz", npz({"config_runtime": None}))
         cases.append({"file": "no_times.npz", "times": [0, 0, 0]})
-        for name, changed, message in refused():
+        for name, changed, message in REFUSED:
             files.writestr(f"{name}.npz", npz(changed))
             cases.append({"file": f"{name}.npz", "message": message})
     (DATA / "arrays.json").write_text(json.dumps(cases, indent=1) + "\n")

@@ -36,11 +36,11 @@ def read_graphs(path: Path) -> list[MeasuredGraph]:
     return [_measured(kernel) for kernel in kernels]
 
 
-def features_graph(path: Path, task: str = "layout") -> Graph:
+def features_graph(path: Path) -> Graph:
     """Reads the arrays of a TpuGraphs npz."""
     with np.load(path) as arrays:
         names = ("node_opcode", "node_feat", "edge_index")
-        return Graph.from_features(*(arrays[name] for name in names), task=task)
+        return Graph.from_features(*(arrays[name] for name in names), task="layout")
 
 
 def form_of(configurations: Configurations):

@@ -31,70 +31,54 @@ def fresh(measured):
     )
 
 
-def test_the_best_are_those_of_the_lowest_scores(server, layout_graph, tile_graph):
-    with Client(server) as client:
-        for measured in (layout_graph, tile_graph):
-            ranking = client.rank(
-                measured.graph, measured.configurations, top_k=5, with_scores=True
-            )
-            order = np.argsort(ranking.scores, kind="stable")
-            assert ranking.best.tolist() == order[:5].tolist()
-            assert ranking.best_scores.tolist() == ranking.scores[order[:5]].tolist()
-            assert ranking.best.dtype == np.int64 and ranking.scores.dtype == np.float32
-            assert ranking.reuse.configs == len(measured.configurations)
-            assert 0 < ranking.timings.total < 60
-            assert ranking.model.name == DEFAULT_MODELS[measured.graph.task]
+def test_the_best_are_those_of_the_lowest_scores(ranker, layout_graph, tile_graph):
+    for measured in (layout_graph, tile_graph):
+        ranking = ranker.rank(measured.graph, measured.configurations, top_k=5, with_scores=True)
+        order = np.argsort(ranking.scores, kind="stable")
+        assert ranking.best.tolist() == order[:5].tolist()
+        assert ranking.best_scores.tolist() == ranking.scores[order[:5]].tolist()
+        assert ranking.best.dtype == np.int64 and ranking.scores.dtype == np.float32
+        assert ranking.reuse.configs == len(measured.configurations)
+        assert 0 < ranking.timings.total < 60
+        assert ranking.model.name == DEFAULT_MODELS[measured.graph.task]
 
 
 def test_scores_come_where_they_are_asked_for_also_of_a_ranking_that_may_be_partial(
-    server, tile_graph
+    ranker, tile_graph
 ):
     graph, configurations = tile_graph.graph, tile_graph.configurations
-    with Client(server) as client:
-        assert client.rank(graph, configurations).scores is None
-        ranking = client.rank(graph, configurations, with_scores=True, allow_partial=True)
+    assert ranker.rank(graph, configurations).scores is None
+    ranking = ranker.rank(graph, configurations, with_scores=True, allow_partial=True)
     assert ranking.scored == len(ranking.scores) == len(configurations)
     assert sorted(ranking.best) == list(range(len(configurations)))
 
 
-def test_a_named_version_answers(server, layout_graph):
-    with Client(server) as client:
-        version = client.get_model("layout-xla-cpu-sage").version
-        named = f"layout-xla-cpu-sage@{version}"
-        ranking = client.rank(layout_graph.graph, layout_graph.configurations, model=named)
+def test_a_named_version_answers(ranker, layout_graph):
+    version = ranker.get_model("layout-xla-cpu-sage").version
+    named = f"layout-xla-cpu-sage@{version}"
+    ranking = ranker.rank(layout_graph.graph, layout_graph.configurations, model=named)
     assert str(ranking.model) == named
 
 
-def test_a_cached_graph_tells_its_slots(server, layout_graph):
+def test_a_cached_graph_tells_its_slots(ranker, layout_graph):
     graph = fresh(layout_graph)
-    with Client(server) as client:
-        cached = client.put_graph(graph)
+    cached = ranker.put_graph(graph)
     assert graph.hash == cached.hash
     nodes = [node.node for node in cached.configurable_nodes]
     assert nodes == list(graph.whole().configurable_nodes)
     assert {node.opcode for node in cached.configurable_nodes} <= {"convolution", "dot", "reshape"}
 
 
-def test_a_graph_that_the_server_has_not_is_sent_again(server, tile_graph):
+def test_a_graph_that_the_server_has_not_is_sent_again(ranker, tile_graph):
     graph = fresh(tile_graph)
     graph.learn(bytes(32))
-    with Client(server) as client:
-        expected = client.rank(tile_graph.graph, tile_graph.configurations)
-        assert client.rank(graph, tile_graph.configurations).best.tolist() == expected.best.tolist()
-        assert graph.hash == expected.graph_hash
-        graph.learn(bytes(32))
-        with client.rank_stream(graph) as stream:
-            stream.send(tile_graph.configurations)
-            assert stream.finish().best.tolist() == expected.best.tolist()
-
-
-def test_a_refusal_says_what_is_wrong(server, layout_graph):
-    with Client(server) as client, pytest.raises(InvalidRequestError) as refused:
-        client.rank(layout_graph.graph, Layouts(np.full((2, 1, 18), -1)))
-    error = refused.value
-    assert (error.reason, error.retry_after) == ("WRONG_COUNT", None)
-    assert error.fields == ("delta_layout_configs",)
-    assert str(error).endswith("(field `delta_layout_configs`, INVALID_ARGUMENT, WRONG_COUNT)")
+    expected = ranker.rank(tile_graph.graph, tile_graph.configurations)
+    assert ranker.rank(graph, tile_graph.configurations).best.tolist() == expected.best.tolist()
+    assert graph.hash == expected.graph_hash
+    graph.learn(bytes(32))
+    with ranker.rank_stream(graph) as stream:
+        stream.send(tile_graph.configurations)
+        assert stream.finish().best.tolist() == expected.best.tolist()
 
 
 def batches(measured):
@@ -102,17 +86,16 @@ def batches(measured):
     return [Layouts(part) for part in np.array_split(values, 4)]
 
 
-def test_a_stream_ranks_over_its_batches(server, layout_graph):
-    with Client(server) as client:
-        lone = client.rank(layout_graph.graph, layout_graph.configurations, with_scores=True)
-        with client.rank_stream(layout_graph.graph, top_k=3) as stream:
-            assert stream.model == lone.model
-            assert stream.scores() is None
-            taken = []
-            for batch in batches(layout_graph):
-                stream.send(batch)
-                taken.append(stream.scores())
-            ranking = stream.finish()
+def test_a_stream_ranks_over_its_batches(ranker, layout_graph):
+    lone = ranker.rank(layout_graph.graph, layout_graph.configurations, with_scores=True)
+    with ranker.rank_stream(layout_graph.graph, top_k=3) as stream:
+        assert stream.model == lone.model
+        assert stream.scores() is None
+        taken = []
+        for batch in batches(layout_graph):
+            stream.send(batch)
+            taken.append(stream.scores())
+        ranking = stream.finish()
     sizes = [len(batch) for batch in batches(layout_graph)]
     assert [scored.first for scored in taken] == [0, *np.cumsum(sizes)[:-1]]
     assert np.concatenate([scored.scores for scored in taken]).tolist() == lone.scores.tolist()
@@ -121,19 +104,12 @@ def test_a_stream_ranks_over_its_batches(server, layout_graph):
     assert ranking.timings.total > sum(scored.timings.total for scored in taken)
 
 
-def test_a_stream_says_why_it_takes_no_more(server, layout_graph):
-    with Client(server) as client, client.rank_stream(layout_graph.graph) as stream:
-        with pytest.raises(InvalidRequestError, match="batch 0") as refused:
-            for _ in range(1000):
-                stream.send(Layouts(np.full((2, 1, 18), -1)))
-        assert refused.value.reason == "WRONG_COUNT"
-
-
-def test_a_batch_that_is_too_long_is_refused_and_the_stream_goes_on(server, layout_graph):
+def test_a_batch_that_is_too_long_is_refused_and_the_stream_goes_on(server, ranker, layout_graph):
+    ranker.put_graph(layout_graph.graph)  # so that its hash goes in a short message
     values = layout_graph.configurations.values()
     with (
         Client(server, message_bytes=6_000) as client,
-        client.rank_stream(known(server, layout_graph)) as stream,
+        client.rank_stream(layout_graph.graph) as stream,
     ):
         with pytest.raises(BatchTooLongError, match="the maximum message length is 6000"):
             stream.send(Layouts(np.tile(values, (200, 1, 1, 1))))
@@ -141,24 +117,13 @@ def test_a_batch_that_is_too_long_is_refused_and_the_stream_goes_on(server, layo
         assert len(stream.finish().best) == len(layout_graph.configurations)
 
 
-def known(server, measured):
-    """A graph of which the server has told the hash, so that it goes in a short message."""
-    with Client(server) as client:
-        client.put_graph(measured.graph)
-    return measured.graph
-
-
-def test_a_deadline_of_0_has_passed(server, tile_graph):
-    with Client(server) as client:
-        for call in (
-            lambda: client.put_graph(tile_graph.graph, timeout=0),
-            lambda: client.rank(tile_graph.graph, tile_graph.configurations, timeout=0),
-            lambda: client.rank_stream(tile_graph.graph, timeout=0),
-            lambda: client.list_models(timeout=0),
-            lambda: client.get_model("tile-iree-cpu", timeout=0),
-        ):
-            with pytest.raises(DeadlineError):
-                call()
+def test_a_deadline_of_0_has_passed(server, ranker, tile_graph):
+    for call in (
+        lambda: ranker.rank(tile_graph.graph, tile_graph.configurations, timeout=0),
+        lambda: ranker.rank_stream(tile_graph.graph, timeout=0),
+    ):
+        with pytest.raises(DeadlineError):
+            call()
     with Client(server, timeout=0) as client:
         with pytest.raises(DeadlineError):
             client.list_models()
@@ -181,18 +146,17 @@ def test_a_proxy_of_the_environment_is_passed_by(server, layout_graph, monkeypat
         assert client.list_models() == asyncio.run(ask())
 
 
-def test_calls_of_many_threads_share_a_client(server, tile_graph):
-    with Client(server) as client, ThreadPoolExecutor(8) as threads:
+def test_calls_of_many_threads_share_a_client(ranker, tile_graph):
+    with ThreadPoolExecutor(8) as threads:
         calls = [
-            threads.submit(client.rank, tile_graph.graph, tile_graph.configurations)
+            threads.submit(ranker.rank, tile_graph.graph, tile_graph.configurations)
             for _ in range(64)
         ]
         assert len({tuple(call.result().best) for call in calls}) == 1
 
 
-def test_the_async_client_ranks_and_streams_alike(server, layout_graph):
-    with Client(server) as client:
-        expected = client.rank(layout_graph.graph, layout_graph.configurations, with_scores=True)
+def test_the_async_client_ranks_and_streams_alike(server, ranker, layout_graph):
+    expected = ranker.rank(layout_graph.graph, layout_graph.configurations, with_scores=True)
 
     async def ask():
         async with AsyncClient(server) as client:
@@ -252,8 +216,9 @@ def test_a_stream_that_has_ended_leaves_no_threads(server, layout_graph, end):
                 stream.cancel()
             else:
                 await stream.send(Layouts(np.full((2, 1, 18), -1)))
-                with pytest.raises(InvalidRequestError):
+                with pytest.raises(InvalidRequestError, match="batch 0") as refused:
                     await stream.finish()
+                assert refused.value.reason == "WRONG_COUNT"
             patience = time.monotonic() + 10
             while stream_threads() and time.monotonic() < patience:
                 await asyncio.sleep(0.01)

@@ -3,34 +3,15 @@
 The bytes of each form are in ``client_vectors.json``, which all clients share.
 """
 
-import grpc
 import numpy as np
 import pytest
-from fake_server import answered, fake_server
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from library_words import assert_own_words
 
-from hlorank import (
-    Adapt,
-    AnswerError,
-    Client,
-    ConfigFeatures,
-    ConfigurationError,
-    Fusions,
-    Graph,
-    GraphFileError,
-    Layouts,
-    RefusedError,
-    Tiles,
-)
+from hlorank import AnswerError, ConfigFeatures, ConfigurationError, Fusions, Layouts, Tiles
 from hlorank.configurations.received import configurations_of
-from hlorank.wire.messages import (
-    ConfigBatch,
-    ListMeasurementsResponse,
-    RankConfigsRequest,
-    SuggestConfigsRequest,
-)
+from hlorank.wire.messages import ConfigBatch
 
 some = settings(derandomize=True, max_examples=40, deadline=None)
 NUMBERS = st.sampled_from([np.int8, np.int64, np.float32, np.float64])
@@ -133,96 +114,68 @@ def changed(values, place, value):
 
 TILES = Tiles(output_bounds=[[4, 4]] * 3).features()
 MANY = np.arange((1 << 16) + 1)[:, None] // 7 ** np.arange(18) % 7 - 1
-REFUSED = [
-    *(
-        (lambda v=v: Layouts(changed(np.zeros((4, 8, 18), int), (3, 7, 5), v)), words)
-        for v, words in (
-            (-2, "configuration 3, slot 7 is -2, outside"),
-            (0.5, r"layouts\[3, 7, 5\] is 0.5, not a whole number"),
-            (np.nan, r"layouts\[3, 7, 5\] is nan, not a whole number"),
-        )
-    ),
-    *(
-        (lambda shape=shape: Layouts(np.zeros(shape, int)), "layouts have shape")
-        for shape in ((4, 8), (4, 8, 17), (4, 8, 6, 3))
-    ),
-    (lambda: Layouts([[[0] * 18], [[0] * 17]]), "layouts is not an array"),
-    (lambda: Layouts(np.zeros((0, 8, 18), int)), "no configurations"),
-    (lambda: Layouts(MANY[:, None]), "slot 0 has 65537 distinct entries"),
-    (lambda: Fusions([[0, 1], [0, 2]]), "configuration 1, slot 1 is 2, expected a bool"),
-    (lambda: Fusions([0, 1]), r"shape \[2\], expected \[configs, slots\]"),
-    (lambda: Fusions(np.zeros((0, 4), bool)), "no configurations"),
-    (lambda: Fusions([["a"]]), "expected bool"),
-    (lambda: Fusions([[0], [0, 1]]), "not an array"),
-    (lambda: ConfigFeatures([[1.0, 2.0]]), r"\[1, 2\], expected \[configurations, nodes, columns"),
-    (lambda: ConfigFeatures(np.zeros((2, 0, 3))), "at least one of each"),
-    (lambda: ConfigFeatures([[["a"]]]), "expected numbers"),
-    (lambda: ConfigFeatures([[[1.0], [1.0, 2.0]]]), "config_features is not an array"),
-    *(
-        (lambda given=given: ConfigFeatures.from_rows(*given), words)
-        for given, words in (
-            (([[1.0]], [[0, 1]]), "configuration 0, node 1 has row 1, but there are 1 rows"),
-            (([[1.0]], [[0], [-1]]), "configuration 1, node 0 has row -1"),
-            (([[1.0]], [0]), r"shape \[1\]"),
-            (([[1.0]], [[0.0]]), "type float64"),
-            (([[1.0]], np.zeros((0, 2), int)), "at least one"),
-            (([1.0], [[0]]), r"expected \[rows, columns\]"),
-        )
-    ),
-    (lambda: Tiles.from_features(changed(TILES, (2, 14), 9)), "configuration 2 of config_feat"),
-    (lambda: Tiles.from_features(changed(TILES, (0, 8), -1e19)), r"\[0, 8\] is .* not fit 64 bits"),
-    (lambda: Tiles.from_features(np.zeros((0, 24))), "no configurations"),
-    (lambda: Tiles.from_features(np.zeros((2, 23))), "config_feat has shape"),
-    (lambda: Tiles(), "no configurations"),
-    (lambda: Tiles(output_bounds=[[1], [2]], kernel_bounds=[[1]]), r"configurations: \[1, 2\]"),
-    *(
-        (lambda bounds=bounds: Tiles(output_bounds=bounds), f"output_bounds{words}")
-        for bounds, words in (
-            (np.zeros((2, 2, 2), int), " has shape"),
-            ([[1.5]], r"\[0, 0\] is 1.5, not a whole number"),
-            ([[1], ["a", "b"]], " has type"),
-            ([[1 << 63]], r"\[0, 0\] is 9223372036854775808, which"),
-            ([[1, 1 << 63]], r"\[0, 1\] is .*, which does not fit"),
-            (np.array([[2.0**63]]), r"\[0, 0\] is .*, which does not"),
-            ([[1 << 64]], " has type object"),
-            ([[[1]], [[2], [3]]], " contains lists"),
-            ([[[1], [2, 3]], [[1], [2]]], " is not an array: its lists differ"),
-            ([1, 2], " needs one list per configuration"),
-            (1, " needs one list per configuration"),
-            (np.array(1), " has shape"),
-        )
-    ),
-]
-
-
-@pytest.mark.parametrize(("make", "words"), REFUSED, ids=[words for _, words in REFUSED])
-def test_what_is_no_configuration_is_refused_with_its_place(make, words):
-    with pytest.raises(ConfigurationError, match=words) as refused:
-        make()
-    assert_own_words(str(refused.value))
+LAYOUTS = np.zeros((4, 8, 18), int)
+REFUSED = {
+    Layouts: [
+        (changed(LAYOUTS, (3, 7, 5), -2), "configuration 3, slot 7 is -2, outside"),
+        (changed(LAYOUTS, (3, 7, 5), 0.5), r"layouts\[3, 7, 5\] is 0.5, not a whole number"),
+        (changed(LAYOUTS, (3, 7, 5), np.nan), r"layouts\[3, 7, 5\] is nan, not a whole number"),
+        (LAYOUTS[..., :17], "layouts have shape"),
+        (LAYOUTS.reshape(4, 8, 6, 3), "layouts have shape"),
+        (LAYOUTS[:0], "no configurations"),
+        (MANY[:, None], "slot 0 has 65537 distinct entries"),
+    ],
+    Fusions: [
+        ([[0, 1], [0, 2]], "configuration 1, slot 1 is 2, expected a bool"),
+        ([0, 1], r"shape \[2\], expected \[configs, slots\]"),
+        (np.zeros((0, 4), bool), "no configurations"),
+        ([["a"]], "expected bool"),
+    ],
+    ConfigFeatures: [
+        ([[1.0, 2.0]], r"\[1, 2\], expected \[configurations, nodes, columns"),
+        (np.zeros((2, 0, 3)), "at least one of each"),
+        ([[["a"]]], "expected numbers"),
+    ],
+    lambda given: ConfigFeatures.from_rows(*given): [
+        (([[1.0]], [[0, 1]]), "configuration 0, node 1 has row 1, but there are 1 rows"),
+        (([[1.0]], [[0], [-1]]), "configuration 1, node 0 has row -1"),
+        (([[1.0]], [0]), r"shape \[1\]"),
+        (([[1.0]], [[0.0]]), "type float64"),
+        (([[1.0]], np.zeros((0, 2), int)), "at least one"),
+        (([1.0], [[0]]), r"expected \[rows, columns\]"),
+    ],
+    Tiles.from_features: [
+        (changed(TILES, (2, 14), 9), "configuration 2 of config_feat"),
+        (changed(TILES, (0, 8), -1e19), r"\[0, 8\] is .* not fit 64 bits"),
+        (TILES[:0], "no configurations"),
+        (TILES[:, :23], "config_feat has shape"),
+    ],
+    lambda given: Tiles(**given): [
+        ({}, "no configurations"),
+        ({"output_bounds": [[1], [2]], "kernel_bounds": [[1]]}, r"configurations: \[1, 2\]"),
+    ],
+    lambda bounds: Tiles(output_bounds=bounds): [
+        (np.zeros((2, 2, 2), int), "output_bounds has shape"),
+        ([[1.5]], r"output_bounds\[0, 0\] is 1.5, not a whole number"),
+        ([[1], ["a", "b"]], "output_bounds has type"),
+        ([[1, 1 << 63]], r"output_bounds\[0, 1\] is .*, which does not fit"),
+        (np.array([[2.0**63]]), r"output_bounds\[0, 0\] is .*, which does not"),
+        ([[1 << 64]], "output_bounds has type object"),
+        ([[[1]], [[2], [3]]], "output_bounds contains lists"),
+        ([[[1], [2, 3]], [[1], [2]]], "output_bounds is not an array: its lists differ"),
+        ([1, 2], "output_bounds needs one list per configuration"),
+    ],
+}
 
 
 @pytest.mark.parametrize(
-    ("arrays", "words"),
-    [
-        ({"node_features": [1.0]}, r"shape \[1\], expected \[nodes, columns\]"),
-        ({"node_features": [[], []]}, "at least one of each"),
-        ({"node_features": [["a"]]}, "expected numbers"),
-        ({"edge_index": [[1, -2]]}, "edge_index has values that are not integers from 0 to"),
-        ({"edge_index": [[1, 0.5]]}, "not integers"),
-        ({"edge_index": [["a", "b"]]}, "expected integers"),
-        ({"edge_index": [1, 0]}, r"edge_index has shape \[2\], expected \[edges, 2\]"),
-        ({"edge_index": [[1, 0], [1]]}, "edge_index is not an array"),
-    ],
+    ("make", "given", "words"),
+    [(make, *row) for make, rows in REFUSED.items() for row in rows],
 )
-def test_arrays_that_are_no_graph_are_refused_with_the_place(arrays, words):
-    loops = {
-        "feature_set": "loops",
-        "node_features": [[1, 2, 3], [4, 5, 6]],
-        "edge_index": [[1, 0]],
-    }
-    with pytest.raises(GraphFileError, match=words):
-        Graph.from_feature_set(**loops | arrays)
+def test_what_is_no_configuration_is_refused_with_its_place(make, given, words):
+    with pytest.raises(ConfigurationError, match=words) as refused:
+        make(given)
+    assert_own_words(str(refused.value))
 
 
 FORMS = {
@@ -265,49 +218,8 @@ def test_an_answer_whose_parts_do_not_fit_is_an_error(form, fields):
         configurations_of(ConfigBatch())
 
 
-GRAPHS = {
-    "packed_fusion_configs": Graph.from_hlo_proto(b"module", task="fusion"),
-    "node_feature_configs": Graph.from_feature_set("loops", np.ones((2, 3)), [[1, 0]]),
-}
-
-
-@pytest.mark.parametrize("form", GRAPHS)
-def test_requests_have_the_graph_the_configurations_and_what_was_measured(form):
-    graph, configs = GRAPHS[form], FORMS[form]
-    adapt = Adapt("this machine", configs, [0.1] * len(configs))
-    with (
-        fake_server(code=grpc.StatusCode.INVALID_ARGUMENT) as server,
-        Client(server.address) as client,
-    ):
-        with pytest.raises(RefusedError):
-            client.rank(graph, configs, top_k=2, explain_top=1, adapt=adapt)
-        with pytest.raises(RefusedError):
-            client.suggest(graph, configs, adapt=adapt)
-    (_, _, ranked), (_, _, suggested) = server.calls
-    ranked = RankConfigsRequest.FromString(ranked)
-    suggested = SuggestConfigsRequest.FromString(suggested)
-    assert (ranked.top_k, ranked.explain_top) == (2, 1)
-    for request in (ranked, suggested):
-        assert request.graph == graph.whole()
-        assert request.batch == request.adapt.batch == configs.wire
-
-
 def test_an_entry_that_is_no_layout_is_an_error():
     batch = ConfigBatch.FromString(FORMS["packed_layout_configs"].wire.SerializeToString())
     batch.packed_layout_configs.tables[0].entries[0] = 7**6
     with pytest.raises(AnswerError, match=r"unreadable: configuration .* outside -1\.\.5"):
         configurations_of(batch)
-
-
-def test_measurements_are_listed_with_what_was_measured():
-    kept = {"target": "a", "graph_hash": bytes(32), "seconds": [1, 0], "repeats": [1, 1]}
-    kept |= {"failures": [0, 2], "ids": [b"a", b"b"]}
-    tiles = FORMS["packed_tile_configs"]
-    page = ListMeasurementsResponse(graphs=[kept | {"batch": tiles.wire}])
-    with answered(page.SerializeToString()) as client:
-        (listed,) = client.list_measurements().graphs
-    assert listed.configurations.wire == tiles.wire
-    assert listed.failures == (None, "crash") and listed.fastest == 1
-    page.graphs[0].ids.append(b"c")
-    with answered(page.SerializeToString()) as client, pytest.raises(AnswerError, match="lengths"):
-        client.list_measurements()

@@ -1,7 +1,6 @@
 """What people send to a pool of processes arrives, or one line says what to do instead."""
 
 import copy
-import multiprocessing
 import pickle
 from dataclasses import fields, is_dataclass
 from types import UnionType
@@ -131,19 +130,3 @@ def test_what_has_a_connection_has_no_copy(name, take):
     words = f"a {name} has a connection, which has no copy: send .* and make a Client in each"
     with pytest.raises(hlorank.ArgumentError, match=words):
         take(connected()[name])
-
-
-def measure(address, space, graph, configurations, number):
-    with Client(address) as client:
-        client.search(space, "a pool").report(number, 1.0 + number)
-        return client.rank(graph, configurations, adapt=Adapt("a pool", use_stored=True))
-
-
-def test_processes_of_a_pool_measure_and_send_back_answers(store):
-    with multiprocessing.get_context("spawn").Pool(2) as processes:
-        arguments = [(store, SPACE, SPACE.graph, SPACE.configurations(), n) for n in range(4)]
-        rankings = processes.starmap(measure, arguments)
-    with Client(store) as client:
-        (kept,) = client.list_measurements("a pool").graphs
-    assert sorted(kept.seconds.tolist()) == [1.0, 2.0, 3.0, 4.0]
-    assert {len(each.best) for each in rankings} == {len(SPACE)}

@@ -79,13 +79,12 @@ def test_the_last_of_several_is_what_the_server_suggests(experience, keeping, ti
     assert experience.order(left, 1)[0] == fastest
 
 
-def test_without_a_store_a_search_learns_from_itself(server, tile_graph):
-    with Client(server) as client:
-        search = begun(client, tile_graph)
-        search.add(BOUNDS[:4], [Result(0.001 * (1 + i)) for i in range(4)])
-        assert search.kept.is_off and not str(search.kept)
-        assert search.predict(BOUNDS).is_learned
-        assert not begun(client, tile_graph).predict(BOUNDS).is_learned
+def test_without_a_store_a_search_learns_from_itself(ranker, tile_graph):
+    search = begun(ranker, tile_graph)
+    search.add(BOUNDS[:4], [Result(0.001 * (1 + i)) for i in range(4)])
+    assert search.kept.is_off and not str(search.kept)
+    assert search.predict(BOUNDS).is_learned
+    assert not begun(ranker, tile_graph).predict(BOUNDS).is_learned
 
 
 def test_a_report_that_fails_is_repeated_with_the_next_one(experience, keeping, monkeypatch):

@@ -1,32 +1,11 @@
 import numpy as np
 import pytest
-from measured import form_of
 from servers import DATA, run_server
 
-from hlorank import (
-    Client,
-    ConfigFeatures,
-    Graph,
-)
+from hlorank import Client, ConfigFeatures, Graph
 
 REGISTRY = DATA / "loop_nests/registry"
 """A model of the feature set of docs/bring-your-own-compiler.md, alone."""
-NODES = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
-EDGES = [[1, 0]]
-
-
-def loops():
-    return Graph.from_feature_set("loops", NODES, EDGES)
-
-
-@pytest.mark.parametrize("edges", [[], np.zeros((0, 2), int)])
-def test_a_graph_has_the_name_the_columns_and_the_edges(edges):
-    sent = Graph.from_feature_set("loops", np.array(NODES), edges).whole()
-    assert sent.task == 4 and not sent.feature_graph.edges
-    assert (sent.feature_graph.feature_set, sent.feature_graph.nodes) == ("loops", 2)
-    columns = np.frombuffer(sent.feature_graph.node_features, "<f4").reshape(2, 3)
-    assert columns.tolist() == NODES
-    assert list(loops().whole().feature_graph.edges) == [1, 0]
 
 
 def test_a_server_ranks_either_form_and_streams_alike():
@@ -35,13 +14,14 @@ def test_a_server_ranks_either_form_and_streams_alike():
         graph = Graph.from_feature_set(name, arrays["0/node_features"], arrays["0/edge_index"])
         values, expected = arrays["0/config_features"], arrays["0/score"]
     often = ConfigFeatures(np.repeat(values, 4, axis=0))
-    assert form_of(often)[1].rows and not form_of(ConfigFeatures(values))[1].rows
+    once = ConfigFeatures(values)
+    assert often.wire.node_feature_configs.rows and not once.wire.node_feature_configs.rows
 
     with run_server(f"--models={REGISTRY}") as address, Client(address) as client:
-        dense = client.rank(graph, ConfigFeatures(values), with_scores=True)
+        dense = client.rank(graph, once, with_scores=True)
         table = client.rank(graph, often, with_scores=True)
         with client.rank_stream(graph) as stream:
-            stream.send(ConfigFeatures(values))
+            stream.send(once)
             stream.send(often)
             streamed = stream.finish()
         cached = client.put_graph(graph)

@@ -3,7 +3,7 @@
 import re
 
 from page_commands import commands, partition
-from servers import REPOSITORY, run_server
+from servers import REPOSITORY, run_empty_server
 
 PAGE = REPOSITORY / "docs/learn-from-nothing.md"
 EXAMPLE = REPOSITORY / "client/python/examples/c_kernel"
@@ -27,10 +27,9 @@ def test_an_empty_server_tunes_the_kernel(shell, tmp_path):
     for command in before:
         shell(command)
     assert not list((tmp_path / "models").iterdir())
-    flags = f"--models={tmp_path / 'models'}", f"--measurements={tmp_path / 'measurements'}"
-    with run_server(*flags) as address:
-        *measured, found = shell(f"{tune} {address} {MEASUREMENTS}").splitlines()
-        again = shell(f"{tune} {address} 1").splitlines()
+    with run_empty_server(tmp_path / "models") as server:
+        *measured, found = shell(f"{tune} {server.address} {MEASUREMENTS}").splitlines()
+        again = shell(f"{tune} {server.address} 1").splitlines()
     assert len(measured) == MEASUREMENTS and len(again) == 2
     tuned = float(found.split()[0])
     untuned = seconds_of(shell, "-O1 -DTILE_I=8 -DTILE_J=8 -DTILE_K=8")

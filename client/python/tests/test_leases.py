@@ -6,28 +6,10 @@ from contextlib import suppress
 import grpc
 import pytest
 from fake_server import answered, fake_server
-from servers import run_process
+from gemm import SPACE
 
-from hlorank import (
-    AnswerError,
-    Client,
-    Lease,
-    RefusedError,
-    Space,
-)
-from hlorank.wire.messages import (
-    RenewLeasesRequest,
-    ReportMeasurementsRequest,
-    SearchState,
-    SuggestConfigsRequest,
-    SuggestConfigsResponse,
-)
-
-SPACE = Space("gemm", {"tile": [1 << power for power in range(10)], "unroll": list(range(6))})
-
-
-def seconds(one):
-    return 0.1 + abs(one["tile"] - 8) / 10 + one["unroll"] / 100
+from hlorank import AnswerError, Client, Lease, RefusedError, Space
+from hlorank.wire.messages import SearchState, SuggestConfigsResponse
 
 
 def away(*_, **__):
@@ -51,40 +33,20 @@ def test_what_is_leased_is_suggested_to_its_worker_alone_and_reported_with_its_m
     assert kept.machines == ("ma",)
 
 
-def test_a_lease_that_is_given_back_is_free_at_once(client):
-    first, second = (search_of(client, "given back", name) for name in "ab")
-    taken = first.suggest(len(SPACE))
-    assert len(taken) == len(SPACE)
-    assert second.suggest() == [] and second.state == "all_leased" and second.retry_after > 0
-    first.renew()
-    first.renew(give_back=True)
-    assert len(second.suggest(len(SPACE))) == len(SPACE) and second.state == "running"
-
-
-def test_a_server_without_a_store_leases_nothing(tmp_path):
-    with run_process(f"--models={tmp_path}") as server, Client(server.address) as client:
-        with pytest.raises(RefusedError) as refused:
-            search_of(client, "off", "a").suggest()
-        assert refused.value.reason == "LEASES_OFF"
-
-
 def test_a_list_that_the_server_knows_is_not_sent_again():
     answer = SuggestConfigsResponse(
         graph_hash=bytes(32), state=SearchState.SEARCH_STATE_EXHAUSTED, batch_digest=bytes(32)
     )
     space = Space("large", {"a": list(range(150)), "b": list(range(120))})
-    with (
-        fake_server(answer.SerializeToString()) as server,
-        Client(server.address) as client,
-    ):
+    with fake_server(answer) as server, Client(server.address) as client:
         search = client.search(space, "a board", lease=Lease("a", budget=5, budget_time=3600))
         search.suggest()
         search.suggest()
-        first, second = (message for _, _, message in server.calls)
-    assert len(first) > 100_000 and len(second) <= 1024
-    request = SuggestConfigsRequest.FromString(second)
-    assert request.batch_digest == bytes(32) and not request.HasField("batch")
-    assert request.lease.budget.measurements == 5 and request.lease.budget.time.seconds == 3600
+    first, second = server.requests
+    assert first.ByteSize() > 100_000 and second.ByteSize() <= 1024
+    assert second.batch_digest == bytes(32) and not second.HasField("batch")
+    budget = second.lease.budget
+    assert (budget.measurements, budget.time.seconds) == (5, 3600)
 
 
 def test_a_server_that_forgot_a_list_gets_it_again(client):
@@ -101,10 +63,8 @@ def test_a_server_that_forgot_a_list_gets_it_again(client):
 def test_an_answer_without_the_leases_is_none():
     answer = SuggestConfigsResponse(graph_hash=bytes(32), state=SearchState.SEARCH_STATE_RUNNING)
     answer.suggestions.add(config=0)
-    with (
-        answered(answer.SerializeToString()) as client,
-        pytest.raises(AnswerError, match="0 leases for 1 suggestions"),
-    ):
+    words = "0 leases for 1 suggestions"
+    with answered(answer) as client, pytest.raises(AnswerError, match=words):
         search_of(client, "a board", "a").suggest()
 
 
@@ -124,7 +84,7 @@ def test_requests_name_the_search_and_the_leases():
     answer = SuggestConfigsResponse(graph_hash=bytes(32), state=SearchState.SEARCH_STATE_RUNNING)
     answer.suggestions.add(config=2)
     answer.leases.add(id=bytes(range(16)), attempt=1, config=bytes(32))
-    with fake_server(answer.SerializeToString()) as server, Client(server.address) as client:
+    with fake_server(answer) as server, Client(server.address) as client:
         search = search_of(client, "a board", "a", search="mine", machine="m")
         search.suggest()
         # The same answer to other calls may be none of theirs.
@@ -132,10 +92,8 @@ def test_requests_name_the_search_and_the_leases():
             search.renew()
         with suppress(AnswerError):
             search.report(2, 1.0)
-        _, renewed, reported = (message for _, _, message in server.calls)
-    renewed = RenewLeasesRequest.FromString(renewed)
+    _, renewed, reported = server.requests
     assert (renewed.search, renewed.worker, renewed.target) == ("mine", "a", "a board")
     assert list(renewed.ids) == [bytes(range(16))] and list(renewed.configs) == [bytes(32)]
-    reported = ReportMeasurementsRequest.FromString(reported)
     assert list(reported.leases) == [bytes(range(16))]
     assert (reported.search, reported.machine) == ("mine", "m")

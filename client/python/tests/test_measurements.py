@@ -3,17 +3,12 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from hlorank import (
-    Adapt,
-    Graph,
-    InvalidRequestError,
-    Layouts,
-    Tiles,
-)
+from hlorank import Adapt, Graph, Layouts, Tiles
 
 TILES = Tiles(output_bounds=[[1, 64], [2, 64], [4, 64], [8, 64]])
 SECONDS = [0.008, 0.004, 0.0022, 0.001]
 TARGET = "some target"
+MEASURED = Adapt(TARGET, TILES, SECONDS)
 STORED = Adapt(TARGET, use_stored=True)
 
 
@@ -24,48 +19,88 @@ def client(keeping):
     return keeping
 
 
+def test_a_call_and_a_stream_are_adapted_alike(client, tile_graph):
+    ranking = client.rank(tile_graph.graph, TILES, adapt=MEASURED)
+    with client.rank_stream(tile_graph.graph, adapt=MEASURED) as stream:
+        stream.send(TILES)
+        streamed = stream.finish()
+    for each in (ranking, streamed):
+        assert each.best.tolist() == [3, 2, 1, 0]
+        assert np.allclose(np.log(each.predicted_seconds), each.best_scores, atol=1e-4)
+        assert each.log_sd.shape == (4,) and (each.log_sd > 0).all()
+        assert each.adaptation.adapted and each.adaptation.measured_configs == 4
+        assert each.adaptation.target == TARGET
+    assert ranking.log_sd.tolist() == streamed.log_sd.tolist()
+
+
+def test_what_to_measure_next_is_suggested(client, tile_graph):
+    graph = tile_graph.graph
+    measured = Adapt(TARGET, Tiles(output_bounds=[[1, 64], [2, 64], [4, 64]]), SECONDS[:3])
+    first = client.suggest(graph, TILES, count=2)
+    assert [suggestion.reason for suggestion in first.suggestions] == ["model"] * 2
+    assert first.adaptation is None
+    suggested = client.suggest(graph, TILES, adapt=measured, count=8)
+    (last,) = suggested.suggestions
+    assert suggested.configs.tolist() == [3], "the others are measured"
+    assert last.reason == "expected_improvement" and last.expected_improvement > 0
+    assert np.isclose(np.log(last.predicted_seconds), last.score, atol=1e-4)
+    assert suggested.adaptation.measured_configs == 3
+    assert client.suggest(graph, TILES, adapt=measured, pending=[3]).suggestions == ()
+    drawn = client.suggest(graph, TILES, adapt=measured, since_improvement=5, seed=4)
+    assert drawn.suggestions[0].reason == "random"
+
+
+def test_combinations_of_layouts_are_suggested(client, layout_graph):
+    graph, candidates = layout_graph.graph, Layouts(layout_graph.configurations.values()[:12])
+    sent = client.rank(graph, candidates)
+    for source in ("segments", "nodes"):
+        suggested = client.suggest(graph, candidates, count=3, source=source)
+        assert suggested.configs.tolist() == [0, 1, 2]
+        ranked = client.rank(graph, suggested.combinations, with_scores=True)
+        assert [each.score for each in suggested.suggestions] == ranked.scores.tolist()
+        assert ranked.best_scores[0] <= sent.best_scores[0], "it begins with the best"
+    assert client.suggest(graph, candidates).combinations is None
+
+
 def test_what_was_reported_adapts_later_calls(client, tile_graph):
-    measured = Adapt(TARGET, TILES, SECONDS)
-    reported = client.report_measurements(tile_graph.graph, measured)
+    reported = client.report_measurements(tile_graph.graph, MEASURED)
     assert (reported.accepted, reported.known) == (4, 0)
-    assert client.report_measurements(tile_graph.graph, measured).known == 4
-    sent = client.rank(tile_graph.graph, TILES, adapt=measured)
+    assert client.report_measurements(tile_graph.graph, MEASURED).known == 4
+    sent = client.rank(tile_graph.graph, TILES, adapt=MEASURED)
     kept = client.rank(tile_graph.graph, TILES, adapt=STORED)
     assert kept.best_scores.tolist() == sent.best_scores.tolist()
     assert kept.adaptation.stored_measurements == 4 and sent.adaptation.stored_measurements == 0
     assert client.suggest(tile_graph.graph, TILES, adapt=STORED).suggestions == ()
 
 
-def test_tiles_and_layouts_are_listed_as_they_were_measured(client, tile_graph, layout_graph):
+def test_measurements_and_their_graphs_come_back(client, tile_graph, layout_graph):
     uneven = Tiles(output_bounds=[[1, 64], [2]], kernel_bounds=[[], [3]])
-    layouts = Layouts(layout_graph.configurations.values()[:5])
-    failed = Adapt(TARGET, uneven, [0.5, 0], [2, 1], [None, "crash"], [b"one", b"two"])
-    for graph, adapt in (
-        (tile_graph.graph, failed),
-        (
-            layout_graph.graph,
-            Adapt(TARGET, layouts, [1, 2, 3, 4, 5], ids=[b"%d" % i for i in range(5)]),
-        ),
+    layouts = Layouts(layout_graph.configurations.values()[:2])
+    outcomes = [0.5, 0], [2, 1], [None, "crash"], [b"one", b"two"]
+    for graph, configurations, content in (
+        (tile_graph.graph, uneven, Tiles.features),
+        (layout_graph.graph, layouts, Layouts.values),
     ):
-        reported = client.report_measurements(graph, adapt)
-        (kept,) = client.list_measurements(TARGET, reported.graph_hash).graphs
-        assert (kept.target, kept.graph_hash) == (TARGET, reported.graph_hash)
-        order = [adapt.ids.index(each) for each in kept.ids]
-        assert kept.seconds.tolist() == [adapt.seconds[each] for each in order]
-        if isinstance(kept.configurations, Tiles):
-            assert kept.configurations.features().tolist() == uneven.features()[order].tolist()
-            assert [kept.failures[order.index(each)] for each in (0, 1)] == [None, "crash"]
-            assert kept.repeats[order.index(0)] == 2
-        else:
-            assert np.array_equal(kept.configurations.values(), layouts.values()[order])
-
-    assert client.delete_target(TARGET) == 7 and not client.list_measurements().graphs
+        measured = Adapt(TARGET, configurations, *outcomes)
+        graph_hash = client.report_measurements(graph, measured).graph_hash
+        (kept,) = client.list_measurements(TARGET, graph_hash).graphs
+        assert (kept.target, kept.graph_hash, kept.fastest) == (TARGET, graph_hash, 0.5)
+        order = np.argsort(kept.ids)
+        columns = (kept.seconds, kept.repeats, kept.failures, kept.ids)
+        found = [[column[number] for number in order] for column in columns]
+        assert found == [*outcomes]
+        assert np.array_equal(content(kept.configurations)[order], content(configurations))
+        again = client.get_measured_graph(TARGET, graph_hash)
+        assert (again.hash, again.task) == (graph_hash, graph.task)
+        assert client.put_graph(again).hash == graph_hash, "sent again as a whole"
+    assert client.get_measured_graph("another target", graph_hash) is None
+    assert client.delete_target(TARGET) == 4 and not client.list_measurements().graphs
 
 
 def test_measurements_of_one_graph_are_deleted_only_by_its_hash(client, tile_graph, layout_graph):
     layouts = Layouts(layout_graph.configurations.values()[:3])
     client.report_measurements(layout_graph.graph, Adapt(TARGET, layouts, [1, 2, 3]))
-    client.report_measurements(tile_graph.graph, Adapt(TARGET, TILES, SECONDS))
+    client.report_measurements(tile_graph.graph, MEASURED)
     unsent = Graph(tile_graph.graph.whole())
     for nothing in (unsent.hash, b""):
         with pytest.raises(ValueError, match="delete_target deletes the measurements of all"):
@@ -79,9 +114,7 @@ def test_measurements_of_one_graph_are_deleted_only_by_its_hash(client, tile_gra
 
 
 def test_old_measurements_are_listed_and_deleted_by_a_time(client, tile_graph):
-    graph_hash = client.report_measurements(
-        tile_graph.graph, Adapt(TARGET, TILES, SECONDS)
-    ).graph_hash
+    graph_hash = client.report_measurements(tile_graph.graph, MEASURED).graph_hash
     (kept,) = client.list_measurements(TARGET).graphs
     now = datetime.now(UTC)
     assert all(abs(time - now.timestamp()) < 600 for time in kept.reported_at)
@@ -103,30 +136,11 @@ def test_pages_follow_each_other(client, tile_graph):
     assert sizes == [1000, 1000, 500]
 
 
-def test_graphs_come_back_as_they_were_measured(client, tile_graph, layout_graph):
-    layouts = Layouts(layout_graph.configurations.values()[:3])
-    measured = {tile_graph: (TILES, SECONDS), layout_graph: (layouts, [3.0, 2.0, 1.0])}
-    for each, (configurations, seconds) in measured.items():
-        adapt = Adapt(TARGET, configurations, seconds)
-        graph_hash = client.report_measurements(each.graph, adapt).graph_hash
-        kept = client.get_measured_graph(TARGET, graph_hash)
-        assert (kept.hash, kept.task) == (graph_hash, each.graph.task)
-        assert client.put_graph(kept).hash == graph_hash, "sent again as a whole"
-        scores = [
-            client.rank(graph, configurations, with_scores=True).scores.tolist()
-            for graph in (each.graph, kept)
-        ]
-        assert scores[0] == scores[1]
-
-    assert client.get_measured_graph("another target", graph_hash) is None
-
-
 def test_versions_are_compared_on_what_was_measured(client, tile_graph):
     first, second = "tile-xla-cpu", "tile-xla-cpu-sage"
     nothing = client.compare_models(first, second)
     assert (nothing.graphs, nothing.better) == (0, None)
-    measured = Adapt(TARGET, TILES, SECONDS)
-    client.report_measurements(tile_graph.graph, measured)
+    client.report_measurements(tile_graph.graph, MEASURED)
     compared = client.compare_models(first, second, TARGET)
     assert (compared.first.name, compared.second.name) == (first, second)
     assert compared.first.version and compared.second.version
@@ -137,15 +151,10 @@ def test_versions_are_compared_on_what_was_measured(client, tile_graph):
     assert 0 <= pairs.first <= 1 and 0 <= pairs.second <= 1
     assert regret.first >= 0 and regret.second >= 0
 
-    with pytest.raises(InvalidRequestError, match="a model of layout configurations"):
-        client.compare_models(first, "layout-xla-cpu")
-    with pytest.raises(ValueError, match="a model is given as NAME"):
-        client.compare_models(first, "@1")
-
 
 def test_a_reporter_is_shown_learned_from_and_deleted(client, tile_graph):
     graph = tile_graph.graph
-    client.report_measurements(graph, Adapt(TARGET, TILES, SECONDS))
+    client.report_measurements(graph, MEASURED)
     (listed,) = client.list_measurements(TARGET).graphs
     assert listed.reporters == ("127.0.0.1",) * 4, "the address, since calls need no token"
     own = client.rank(graph, TILES, adapt=Adapt(TARGET, use_stored=True, own_only=True))

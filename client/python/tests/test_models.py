@@ -1,6 +1,6 @@
 import pytest
 
-from hlorank import Client, ModelReference
+from hlorank import ModelReference
 
 
 @pytest.mark.parametrize("text", ["tile-iree-cpu", "layout-xla-cpu@3", "a@stable", "b@canary"])
@@ -14,14 +14,11 @@ def test_what_names_no_version_is_refused(text):
         ModelReference.parse(text)
 
 
-def test_a_server_tells_its_models(server):
-    with Client(server) as client:
-        models = client.list_models()
-        serving = next(
-            model for model in models if model.name == "layout-xla-cpu" and model.serving
-        )
-        assert client.get_model("layout-xla-cpu") == serving
-        assert client.get_model("layout-xla-cpu", serving.version) == serving
+def test_a_server_tells_its_models(ranker):
+    name = "layout-xla-cpu"
+    models = ranker.list_models()
+    serving = next(model for model in models if model.name == name and model.serving)
+    assert ranker.get_model(name) == ranker.get_model(name, serving.version) == serving
     assert (serving.task, serving.state, serving.kind) == ("layout", "serving", "segment")
     assert serving.default_for_task and serving.rejection is None
     assert len(serving.digest) == 32 and serving.measured_quality

@@ -4,7 +4,7 @@ import json
 import re
 
 from page_commands import commands, partition
-from servers import REPOSITORY, run_server
+from servers import REPOSITORY, run_empty_server
 
 PAGE = REPOSITORY / "docs/new-shape.md"
 EXAMPLE = REPOSITORY / "client/python/examples/shapes/tune.py"
@@ -23,11 +23,10 @@ def test_a_new_shape_is_answered_from_the_others(shell, tmp_path):
     for command in before:
         shell(command)
     assert "$shape 20" in several and several.count('"') == 10
-    flags = f"--models={tmp_path / 'models'}", f"--measurements={tmp_path / 'measurements'}"
-    with run_server(*flags) as address:
-        first = shell(several.replace("$shape 20", "$shape 16"), HLORANK_ENDPOINT=address)
-        found = shell(new, HLORANK_ENDPOINT=address)
-        source = shell(export, HLORANK_ENDPOINT=address)
+    with run_empty_server(tmp_path / "models") as server:
+        first = shell(several.replace("$shape 20", "$shape 16"), HLORANK_ENDPOINT=server.address)
+        found = shell(new, HLORANK_ENDPOINT=server.address)
+        source = shell(export, HLORANK_ENDPOINT=server.address)
     assert first.startswith("first pick: None rests on: nothing")
     # The server learns behind the calls, so that the last of them may be missing.
     assert re.search(r"rests on: [45] instances, \d+ measurements", found)

@@ -5,8 +5,6 @@ import runpy
 
 from servers import REPOSITORY, run_empty_server, said_once
 
-from hlorank import Client
-
 PAGE = REPOSITORY / "docs/in-your-tuner.md"
 
 
@@ -35,7 +33,7 @@ def tune(strategy, trials):
     return measured
 
 
-def test_the_adapter_of_the_page_tunes_and_reports(store, tmp_path):
+def test_the_adapter_of_the_page_tunes_and_reports(store, tmp_path, client):
     page = adapter(store, tmp_path)
     strategy, tiles = page["strategy"], page["tiles"]
     measured = tune(strategy, 12)
@@ -43,8 +41,7 @@ def test_the_adapter_of_the_page_tunes_and_reports(store, tmp_path):
     best = min(milliseconds(each) for each in tiles if milliseconds(each) is not None)
     number, seconds = strategy.experience.best
     assert seconds == best / 1e3 and milliseconds(tiles[number]) == best
-    with Client(store) as client:
-        (kept,) = client.list_measurements("my board, gcc 12").graphs
+    (kept,) = client.list_measurements("my board, gcc 12").graphs
     assert len(kept.seconds) == 12
     # Another user's run goes on where this one ended.
     second = page["Strategy"](page["client"], "my board, gcc 12", "my_kernel", tiles)

@@ -111,7 +111,8 @@ def test_every_refusal_of_the_table_is_an_error_with_reason_field_and_words(flag
             kind = _ERROR_OF_CODE.get(code, RefusedError)
             said = type(error), error.code, error.reason, error.fields[:1], max(0, len(answers) - 1)
             field = (row["field"],) if row.get("field") else ()
-            missing = [word for word in row["words"] if word not in str(error)]
+            words = [*row["words"], f"{code.name}, {row['reason']})"]
+            missing = [word for word in words if word not in str(error)]
             if said != (kind, code, row["reason"], field, row.get("scored", 0)) or missing:
                 wrong.append(f"{row}\n  is {said}: {error}")
             assert error.retry_after is None, "trying again does not help"

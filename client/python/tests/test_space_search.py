@@ -1,28 +1,12 @@
-import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import numpy as np
 import pytest
-from fake_server import answered, fake_server
+from fake_server import answered, fake_server, ranking_of
 from measured import form_of
 
-from hlorank import (
-    AnswerError,
-    ArgumentError,
-    AsyncClient,
-    Client,
-    Graph,
-    Layouts,
-    RefusedError,
-    Space,
-)
-from hlorank.wire.messages import (
-    RankConfigsRequest,
-    RankConfigsResponse,
-    ReportMeasurementsRequest,
-    SuggestConfigsRequest,
-)
+from hlorank import ArgumentError, Client, RefusedError, Space
 
 SPACE = Space(
     "stencil",
@@ -43,69 +27,34 @@ def fastest(best_tile=32):
 
 
 def test_requests_have_the_space_what_was_measured_and_what_is_asked():
+    measured = {"tile": 8, "unroll": 2, "vectorize": True}
     with (
         fake_server(code=grpc.StatusCode.UNIMPLEMENTED) as server,
         Client(server.address) as client,
     ):
         search = client.search(SPACE, TARGET, other_targets=["b", "c"], seed=5)
         everything = client.search(SPACE, TARGET, all_other_targets=True, model="stencils@2")
-        measured = {"tile": 8, "unroll": 2, "vectorize": True}
         for call in (
-            lambda: search.suggest(3),
             lambda: search.report(measured, 0.25, repeats=7),
+            lambda: search.suggest(3),
             lambda: everything.rank(top_k=2),
         ):
             with pytest.raises(RefusedError):
                 call()
-        suggested, reported, ranked = (message for _, _, message in server.calls)
-    suggested = SuggestConfigsRequest.FromString(suggested)
-    reported = ReportMeasurementsRequest.FromString(reported)
-    ranked = RankConfigsRequest.FromString(ranked)
+    assert search.best == (measured, 0.25), "although the report failed"
+    reported, suggested, ranked = server.requests
     for request in (suggested, ranked):
         assert request.graph == SPACE.graph.whole()
         assert request.batch.node_feature_configs == form_of(SPACE.configurations())[1]
         assert request.adapt.target == TARGET and request.adapt.use_stored
     assert (suggested.count, suggested.seed, list(suggested.pending)) == (3, 5, [])
     assert list(suggested.adapt.other_targets) == ["b", "c"]
+    assert list(suggested.adapt.seconds) == list(reported.seconds) == [0.25]
+    assert suggested.adapt.batch == reported.batch
     assert not suggested.adapt.all_other_targets and ranked.adapt.all_other_targets
     assert (ranked.top_k, ranked.model.name, ranked.model.version) == (2, "stencils", 2)
-    assert (reported.target, list(reported.seconds), list(reported.repeats)) == (
-        TARGET,
-        [0.25],
-        [7],
-    )
+    assert (reported.target, list(reported.repeats)) == (TARGET, [7])
     assert reported.batch.node_feature_configs == form_of(SPACE.configurations([measured]))[1]
-
-
-def test_a_report_that_fails_is_known_to_the_search_all_the_same():
-    with (
-        fake_server(code=grpc.StatusCode.UNIMPLEMENTED) as server,
-        Client(server.address) as client,
-    ):
-        search = client.search(SPACE, TARGET)
-        with pytest.raises(RefusedError):
-            search.report(3, 0.5)
-        assert search.best == (SPACE[3], 0.5)
-        with pytest.raises(RefusedError):
-            search.suggest()
-        request = SuggestConfigsRequest.FromString(server.calls[1][2])
-    assert list(request.adapt.seconds) == [0.5]
-
-
-def test_only_an_answer_about_a_feature_set_may_lack_a_model():
-    answer = RankConfigsResponse(
-        ranking=[0], ranking_scores=[0.0], scored_configs=1, graph_hash=bytes(32)
-    ).SerializeToString()
-    for graph, configurations in (
-        (SPACE.graph, SPACE.configurations([0])),
-        (Graph.from_hlo_proto(b"module"), Layouts(np.full((1, 1, 18), -1))),
-    ):
-        with answered(answer) as client:
-            if graph is SPACE.graph:
-                assert client.rank(graph, configurations).model is None
-            else:
-                with pytest.raises(AnswerError, match="does not name the model"):
-                    client.rank(graph, configurations)
 
 
 def test_what_an_answer_rests_on_is_named():
@@ -116,7 +65,7 @@ def test_what_an_answer_rests_on_is_named():
         {"kind": 99, "refusal": 99},
     ]
     adaptation = {"target": TARGET, "sources": sources, "rests_on": [1, 2, 4, 5, 99]}
-    with answered(answer_of([0.0], adaptation)) as client:
+    with answered(ranking_of([0.0], adaptation=adaptation)) as client:
         found = client.rank(SPACE.graph, SPACE.configurations([0])).adaptation
     assert found.rests_on == ("model", "measurements", "other_targets", "other_instances")
     kernels, used, refused, newer = found.sources
@@ -125,18 +74,6 @@ def test_what_an_answer_rests_on_is_named():
     assert (used.target, used.measured_configs, used.used, used.agreement) == ("b", 40, True, 0.5)
     assert (used.refusal, refused.refusal) == ("", "contradicted")
     assert (newer.kind, newer.refusal) == ("unknown", "unknown")
-
-
-def answer_of(scores, adaptation, **more):
-    """The answer of a server that ranks the first configurations in their order."""
-    return RankConfigsResponse(
-        ranking=range(len(scores)),
-        ranking_scores=scores,
-        scored_configs=len(scores),
-        graph_hash=bytes(32),
-        adaptation=adaptation,
-        **more,
-    ).SerializeToString()
 
 
 INSTANCES = {
@@ -154,7 +91,7 @@ def test_a_search_says_on_how_many_instances_an_answer_rests_and_what_it_may_los
     said = "nobody measured an instance whose dtype is 'fp8'"
     warnings = [{"reason": "INSTANCE_VALUE_UNKNOWN", "message": said}, {"reason": "OTHER"}]
     scores = [0.01 * number for number in range(len(SPACE))]
-    answer = answer_of(scores, INSTANCES, confidence=confidence, warnings=warnings)
+    answer = ranking_of(scores, adaptation=INSTANCES, confidence=confidence, warnings=warnings)
     with answered(answer) as client:
         search = client.search(SPACE, TARGET)
         assert search.rests_on == "" and "rests on" not in repr(search)
@@ -167,7 +104,7 @@ def test_a_search_says_on_how_many_instances_an_answer_rests_and_what_it_may_los
 
 
 def test_without_an_expectation_there_is_none():
-    with answered(answer_of([0.0], INSTANCES, confidence={})) as client:
+    with answered(ranking_of([0.0], adaptation=INSTANCES, confidence={})) as client:
         confidence = client.rank(SPACE.graph, SPACE.configurations([0])).confidence
     assert confidence.expected_slowdown is None and confidence.expected_slowdown_p90 is None
 
@@ -187,7 +124,7 @@ def test_a_former_pick_stays_unless_another_is_faster_by_two_percent(
     scores, adaptation, unit, kept
 ):
     space = Space("three", {"tile": [1, 2, 4]})
-    with answered(answer_of(scores, adaptation, unit=unit)) as client:
+    with answered(ranking_of(scores, adaptation=adaptation, unit=unit)) as client:
         search = client.search(space, TARGET)
         assert search.predicted_best(space[1]) == space[kept]
         assert search.predicted_best(0) == space[0]
@@ -197,67 +134,44 @@ def test_a_former_pick_stays_unless_another_is_faster_by_two_percent(
 
 def test_a_former_pick_does_not_stay_if_nothing_is_known():
     space = Space("three", {"tile": [1, 2, 4]})
-    with answered(answer_of([0.0] * 3, {"target": TARGET})) as client:
+    with answered(ranking_of([0.0] * 3, adaptation={"target": TARGET})) as client:
         assert client.search(space, TARGET).predicted_best(1) is None
 
 
-def test_a_search_from_nothing_finds_the_fastest_configuration(empty):
-    with Client(empty) as client:
-        search = client.search(SPACE, "from nothing")
-        for _ in range(15):
-            (configuration,) = search.suggest()
-            search.report(configuration, seconds_of(configuration))
-        ranking = search.rank(top_k=3)
-        assert search.best == (SPACE[fastest()], pytest.approx(0.001))
-        assert search.adaptation.rests_on == ("measurements",)
+def test_a_search_from_nothing_finds_the_fastest_configuration(learner):
+    search = learner.search(SPACE, "from nothing")
+    for _ in range(15):
+        (configuration,) = search.suggest()
+        search.report(configuration, seconds_of(configuration))
+    ranking = search.rank(top_k=3)
+    assert search.best == (SPACE[fastest()], pytest.approx(0.001))
+    assert search.adaptation.rests_on == ("measurements",)
     assert ranking.best[0] == fastest() and ranking.unit == "log_seconds"
     assert ranking.model is None
     assert ranking.predicted_seconds[0] == pytest.approx(0.001, rel=0.3)
 
 
-def test_both_clients_search_alike(empty):
-    async def search(address):
-        async with AsyncClient(address) as client:
-            search = client.search(SPACE, "asyncio")
-            for _ in range(6):
-                (configuration,) = await search.suggest()
-                await search.report(configuration, seconds_of(configuration))
-            ranking = await search.rank()
-            assert search.adaptation.adapted
-            assert await search.predicted_best() == SPACE[ranking.best[0]]
-            return search.best, ranking.best.tolist()
-
-    with Client(empty) as client:
-        again = client.search(SPACE, "blocking")
-        for _ in range(6):
-            (configuration,) = again.suggest()
-            again.report(configuration, seconds_of(configuration))
-        ranking = again.rank()
-    assert asyncio.run(search(empty)) == (again.best, ranking.best.tolist())
+def test_what_was_suggested_or_measured_is_not_suggested_again(learner):
+    search = learner.search(SPACE, "every configuration")
+    first = search.suggest(4)
+    assert len({SPACE.number(one) for one in first}) == 4
+    for one in first[:3]:
+        search.report(one, seconds_of(one))
+    search.report(first[3], failure="crash")
+    rest = search.suggest(64)
+    assert sorted(map(SPACE.number, [*first, *rest])) == list(range(len(SPACE)))
+    assert search.suggest() == []
 
 
-def test_what_was_suggested_or_measured_is_not_suggested_again(empty):
-    with Client(empty) as client:
-        search = client.search(SPACE, "every configuration")
-        first = search.suggest(4)
-        assert len({SPACE.number(one) for one in first}) == 4
-        for one in first[:3]:
-            search.report(one, seconds_of(one))
-        search.report(first[3], failure="crash")
-        rest = search.suggest(64)
-        assert sorted(map(SPACE.number, [*first, *rest])) == list(range(len(SPACE)))
-        assert search.suggest() == []
+def test_threads_that_share_a_search_measure_different_configurations(learner):
+    search = learner.search(SPACE, "threads")
 
+    def work(_):
+        (configuration,) = search.suggest()
+        search.report(configuration, seconds_of(configuration))
+        return SPACE.number(configuration)
 
-def test_threads_that_share_a_search_measure_different_configurations(empty):
-    with Client(empty) as client, ThreadPoolExecutor(4) as threads:
-        search = client.search(SPACE, "threads")
-
-        def work(_):
-            (configuration,) = search.suggest()
-            search.report(configuration, seconds_of(configuration))
-            return SPACE.number(configuration)
-
+    with ThreadPoolExecutor(4) as threads:
         assert len(set(threads.map(work, range(16)))) == 16
 
 

@@ -20,7 +20,7 @@ from hlorank.worker import Worker
 from hlorank.worker.choice import choose
 
 
-def test_workers_measure_nothing_twice_and_take_one_decision(store):
+def test_workers_measure_nothing_twice_and_take_one_decision(store, client):
     measured = []
 
     def measure(one):
@@ -34,14 +34,12 @@ def test_workers_measure_nothing_twice_and_take_one_decision(store):
     with ThreadPoolExecutor() as threads:
         found = [*threads.map(work, ("a", "b"))]
     searched = measured[: len(SPACE)]
-    assert sorted(searched) == [*range(len(SPACE))] and sum(own for _, own, _ in found) == len(
-        SPACE
-    )
+    assert sorted(searched) == [*range(len(SPACE))]
+    assert sum(own for _, own, _ in found) == len(SPACE)
     assert {ended for ended, _, _ in found} <= {"exhausted", "decided"}
     best = {"tile": 8, "flag": "-O2"}
     assert [decided for _, _, decided in found] == [best, best]
-    with Client(store) as client:
-        (decision,) = client.list_decisions("space", "decided by all").decisions
+    (decision,) = client.list_decisions("space", "decided by all").decisions
     assert json.loads(decision.value) == best and decision.evidence.runs == 5
     assert decision.evidence.measured_configs == len(SPACE) - 2
 
@@ -54,25 +52,14 @@ def test_a_decided_search_leases_nothing(store):
     assert Worker(store, SPACE, "over", seconds).conclude() == decided
 
 
-def test_a_budget_is_that_of_all_workers(store):
-    workers = [Worker(store, SPACE, "budget", seconds, budget=5, machine="m") for _ in range(2)]
-    with ThreadPoolExecutor() as threads:
-        assert [*threads.map(Worker.run, workers)] == ["budget_spent"] * 2
-    assert sum(worker.measured for worker in workers) == 5
-    with Client(store) as client:
-        (kept,) = client.list_measurements("budget").graphs
-        assert set(kept.machines) == {"m"}
-
-
-def test_an_error_of_the_function_gives_its_configuration_back(store):
+def test_an_error_of_the_function_gives_its_configuration_back(store, client):
     def fail(one):
         raise RuntimeError("no such device")
 
     with pytest.raises(RuntimeError, match="no such device"):
         Worker(store, SPACE, "failing", fail).run()
-    with Client(store) as client:
-        search = client.search(SPACE, "failing", lease=Lease("another"))
-        assert len(search.suggest(len(SPACE))) == len(SPACE)
+    search = client.search(SPACE, "failing", lease=Lease("another"))
+    assert len(search.suggest(len(SPACE))) == len(SPACE)
 
 
 TERMINATED = """
@@ -86,15 +73,14 @@ Worker(sys.argv[1], space, "terminated", measure, ttl=3600).run()
 """
 
 
-def test_sigterm_gives_the_configuration_back_and_ends_the_process(store):
+def test_sigterm_gives_the_configuration_back_and_ends_the_process(store, client):
     command = [sys.executable, "-c", TERMINATED, store]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "measuring\n"
         process.terminate()
         assert process.wait(30) == -signal.SIGTERM
-    with Client(store) as client:
-        search = client.search(Space("gemm", {"tile": [1, 2]}), "terminated", lease=Lease("b"))
-        assert len(search.suggest(2)) == 2
+    search = client.search(Space("gemm", {"tile": [1, 2]}), "terminated", lease=Lease("b"))
+    assert len(search.suggest(2)) == 2
 
 
 def test_what_was_measured_while_the_server_was_away_is_reported_once_it_is_back(tmp_path):
@@ -173,18 +159,16 @@ def test_nothing_is_lost_or_measured_twice_if_a_third_of_the_workers_and_the_ser
     assert len(places) >= 32 and len(measured) - len(places) <= 2
 
 
-def test_the_default_is_what_a_worker_has_if_nobody_decides(tmp_path):
+def test_the_default_is_what_a_worker_has_if_nobody_decides():
     default = {"tile": 1, "flag": "-O1"}
-    with run_empty_server(tmp_path) as server:
-        worker = Worker(server.address, SPACE, "away", seconds)
-        server.kill()
+    worker = Worker("127.0.0.1:1", SPACE, "away", seconds)
     begin = time.monotonic()
     with pytest.warns(UserWarning, match="the default is used"):
         assert worker.conclude(default, on_away="default") == default
     assert time.monotonic() - begin <= 2.5
 
 
-def test_a_decision_is_made_anew_only_for_something_faster(store):
+def test_a_decision_is_made_anew_only_for_something_faster(store, client):
     times = {number: seconds(SPACE[number]) for number in range(len(SPACE))}
 
     def measure(one):
@@ -197,9 +181,8 @@ def test_a_decision_is_made_anew_only_for_something_faster(store):
     assert worker.conclude(again=True) == first, "within the band the older one stays"
     times[SPACE.number({"tile": 4, "flag": "-O2"})] = 0.05
     assert worker.conclude(again=True) == {"tile": 4, "flag": "-O2"}
-    with Client(store) as client:
-        (decision,) = client.list_decisions("space", "again").decisions
-        assert decision.generation == 2
+    (decision,) = client.list_decisions("space", "again").decisions
+    assert decision.generation == 2
 
 
 def test_a_decision_of_another_space_is_a_miss_with_a_warning(store):
@@ -242,7 +225,7 @@ def test_a_space_is_written_as_the_command_line_reads_it(tmp_path):
         SPACE.write(tmp_path)
 
 
-def test_one_fast_machine_of_32_elects_no_wrong_winner(store):
+def test_one_fast_machine_of_32_elects_no_wrong_winner(store, client):
     draw, speeds = random.Random(1), [0.8, *[1.0] * 31]
     space = Space("listed", {"tile": range(16), "unroll": range(16)})
     times = [0.01 * draw.lognormvariate(0, 0.2) for _ in space]
@@ -250,16 +233,15 @@ def test_one_fast_machine_of_32_elects_no_wrong_winner(store):
     def measured(number, machine):
         return times[number] * speeds[machine] * draw.lognormvariate(0, 0.02)
 
-    with Client(store) as client:
-        searches = [
-            client.search(space, "machines", lease=Lease(f"w{n}", 3600, machine=f"m{n}"))
-            for n in range(len(speeds))
-        ]
-        found = []
-        for machine in range(64):
-            search = searches[machine % len(searches)]
-            found.append(space.number(search.suggest()[0]))
-            search.report(found[-1], measured(found[-1], machine % len(searches)))
+    searches = [
+        client.search(space, "machines", lease=Lease(f"w{n}", 3600, machine=f"m{n}"))
+        for n in range(len(speeds))
+    ]
+    found = []
+    for machine in range(64):
+        search = searches[machine % len(searches)]
+        found.append(space.number(search.suggest()[0]))
+        search.report(found[-1], measured(found[-1], machine % len(searches)))
     worker = Worker(store, space, "machines", lambda one: measured(space.number(one), 1))
     winner = space.number(worker.conclude())
     assert times[winner] <= 1.03 * min(times[number] for number in found)

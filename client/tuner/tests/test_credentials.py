@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from library_words import assert_own_words
+from tls import Certificate
 
 from hlorank import HlorankError
 from hlorank_tune.credentials import channel_credentials
@@ -21,11 +22,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with certificates and keys, right and wrong."""
     folder = tmp_path_factory.mktemp("files")
     for name in ("own", "other"):
-        openssl(
-            folder,
-            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 "
-            f"-subj /CN=localhost -keyout {name}.key -out {name}.crt",
-        )
+        Certificate(folder, name)
     openssl(folder, "pkey -in own.key -aes256 -passout pass:word -out encrypted.key")
     openssl(folder, "ec -in own.key -aes256 -passout pass:word -out encrypted_old.key")
     openssl(folder, "x509 -in own.crt -outform der -out own.der")

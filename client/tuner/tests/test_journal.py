@@ -29,11 +29,6 @@ def reopened(folder, run=RUN):
     return journal.rows
 
 
-def test_a_run_that_goes_on_has_what_was_written(written):
-    assert reopened(written.parent) == ROWS
-    assert list(read_rows(written)) == [{"run": RUN}, *ROWS]
-
-
 def test_a_row_is_on_the_disk_before_anything_else_happens(tmp_path):
     journal = Journal(tmp_path / "deep" / "er", RUN)
     for number, row in enumerate(ROWS, 2):
@@ -42,24 +37,18 @@ def test_a_row_is_on_the_disk_before_anything_else_happens(tmp_path):
     journal.close()
 
 
-def test_of_a_line_that_a_kill_cut_anywhere_nothing_is_left(written):
+def test_a_run_that_a_kill_cut_anywhere_goes_on_with_its_whole_rows(written):
     whole = written.read_bytes()
-    last = whole.rstrip(b"\n").rfind(b"\n") + 1
-    for length in range(last, len(whole)):
+    for length in range(len(whole) + 1):
         written.write_bytes(whole[:length])
+        count = max(0, whole[:length].count(b"\n") - 1)
         journal = Journal(written.parent, RUN)
-        assert journal.rows == ROWS[:1], f"cut after {length - last} bytes"
-        journal.write(ROWS[1])
+        assert journal.rows == ROWS[:count], f"cut after {length} bytes"
+        for row in ROWS[count:]:
+            journal.write(row)
         journal.close()
         assert written.read_bytes() == whole
-
-
-def test_a_first_line_that_a_kill_cut_anywhere_is_written_again(written):
-    first = written.read_bytes().split(b"\n")[0] + b"\n"
-    for length in range(len(first)):
-        written.write_bytes(first[:length])
-        assert reopened(written.parent) == []
-        assert written.read_bytes() == first
+    assert list(read_rows(written)) == [{"run": RUN}, *ROWS]
 
 
 def test_another_run_is_refused_with_what_differs_and_touches_nothing(written):
@@ -110,8 +99,8 @@ def test_a_run_goes_on_with_more_of_its_budget_and_not_with_less(tmp_path, befor
     journal.write({"predictions": 1, "seconds": 2.5})
     journal.close()
     if goes_on:
-        assert reopened(tmp_path, new)[1:] == [{"run": new, "seconds": 2.5}]
-        assert reopened(tmp_path, new)[1:] == [{"run": new, "seconds": 2.5}], "once"
+        for _ in range(2):
+            assert reopened(tmp_path, new)[1:] == [{"run": new, "seconds": 2.5}], "once"
     else:
         with pytest.raises(JournalError, match="different: "):
             Journal(tmp_path, new)
@@ -121,13 +110,10 @@ def test_a_run_goes_on_with_more_of_its_budget_and_not_with_less(tmp_path, befor
     ("wrong", "words"),
     [
         ({"top_k": 0}, "top_k is 0"),
-        ({"top_k": True}, "top_k is True"),
         ({"measurements": -1}, "measurements is -1"),
-        ({"measurements": 8.0}, r"measurements is 8\.0"),
         ({"predictions": 0}, "predictions is 0"),
         ({"seconds": -1}, "seconds is -1"),
         ({"seconds": "60s"}, "seconds is '60s'"),
-        ({"seconds": float("nan")}, "seconds is nan"),
         ({"seed": -1}, "seed is -1"),
     ],
 )
@@ -148,27 +134,15 @@ def test_a_run_without_results_gives_way_to_another(tmp_path):
     [
         (b'{"loss": 0.5}\n', "does not describe a run"),
         (b"{}\n\xff\xfe\n", "is not text in UTF-8, line 2"),
+        (b"{}\n{broken}\n{}\n", "line 2 is no JSON document"),
+        (b"{}\n{\n{}\n", "line 2 ends within"),
+        (b"{}\n[1, 2]\n{}\n", "line 2 is no JSON object"),
     ],
 )
-def test_a_file_of_something_else_is_refused(tmp_path, content, words):
+def test_a_file_of_something_else_is_refused_with_the_line(tmp_path, content, words):
     (tmp_path / RESULTS_FILE).write_bytes(content)
     with pytest.raises(JournalError, match=words):
         Journal(tmp_path, RUN)
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("{broken}", "line 2 is no JSON document"),
-        ("{", "line 2 ends within"),
-        ("[1, 2]", "line 2 is no JSON object"),
-    ],
-)
-def test_a_line_that_is_broken_is_told_by_its_number(written, line, words):
-    lines = written.read_text().splitlines()
-    written.write_text("\n".join([lines[0], line, *lines[2:]]) + "\n")
-    with pytest.raises(JournalError, match=words):
-        Journal(written.parent, RUN)
 
 
 def test_no_file_is_told_with_its_path(tmp_path):

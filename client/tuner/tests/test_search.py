@@ -14,7 +14,7 @@ from programs import tune_layouts as tune
 from servers import run_server
 
 from hlorank import ArgumentError, Client
-from hlorank_tune import JournalError, ServerError, replay
+from hlorank_tune import JournalError, replay
 from hlorank_tune.journal import RESULTS_FILE
 from hlorank_tune.measure.schema import HloModuleProto
 from hlorank_tune.run import read_run
@@ -31,13 +31,10 @@ def candidates(run):
     return [m.candidate for m in run.measurements]
 
 
-def distinct(run):
-    return len({json.dumps(candidate, sort_keys=True) for candidate in candidates(run)})
-
-
 def assert_ended(run, folder, measurements):
     """A search that kept its budget, began with the default, tried nothing twice and ended."""
-    assert len(run.measurements) == distinct(run) == measurements
+    distinct = {json.dumps(candidate, sort_keys=True) for candidate in candidates(run)}
+    assert len(run.measurements) == len(distinct) == measurements
     assert run.measurements[0].number == 0 and run.measurements[0].score is None
     assert run.noise >= 0
     if sum(np.isfinite(m.outcome.ratio) for m in run.measurements) > 1:
@@ -61,48 +58,17 @@ def test_a_search_begins_with_what_an_earlier_one_found(tmp_path):
             (kept,) = client.list_measurements("a board").graphs
         second = tune(convnet(), address, tmp_path / "second", short(seed=1), target="a board")
     assert first.kept == "6 measurements are kept for later searches on 'a board'"
-    times = [m.outcome.nanoseconds for m in first.measurements if m.outcome.nanoseconds]
-    assert sorted(kept.seconds[kept.seconds > 0]) == pytest.approx(sorted(np.array(times) / 1e9))
-    fastest = min(
-        (m for m in first.measurements if m.outcome.nanoseconds),
-        key=lambda m: m.outcome.nanoseconds,
-    )
-    assert fastest.candidate in candidates(second)[:2], "it is measured right after the program"
+    working = [m for m in first.measurements if m.outcome.nanoseconds]
+    by_time = sorted(working, key=lambda m: m.outcome.nanoseconds)
+    times = [m.outcome.nanoseconds / 1e9 for m in by_time]
+    assert sorted(kept.seconds[kept.seconds > 0]) == pytest.approx(times)
+    assert by_time[0].candidate in candidates(second)[:2], "it is measured right after the program"
     assert {m.unit for m in second.measurements[-3:]} == {"seconds"}, "from the first round on"
 
 
 def test_a_small_space_ends_a_search(tmp_path):
     run = tune(product(), None, tmp_path, short(measurements=200))
     assert_ended(run, tmp_path, 27)
-
-
-@pytest.mark.parametrize("seconds", [0, 1e-9])
-def test_without_time_the_program_alone_is_measured(server, tmp_path, seconds):
-    run = tune(convnet(), server, tmp_path, short(seconds=seconds))
-    assert_ended(run, tmp_path, 1)
-    assert run.predictions == 0 and run.best == 0
-    assert "no candidate that works was measured, so the winner is your program" in str(run)
-
-
-def test_no_measurements_are_the_default(tmp_path):
-    assert_ended(tune(convnet(), None, tmp_path, short(measurements=0)), tmp_path, 1)
-
-
-@pytest.mark.parametrize(
-    ("model", "words"), [("tile-iree-cpu", "tile"), ("layout-xla-cpu@999", "999")]
-)
-def test_a_model_that_refuses_is_an_error_before_anything_is_measured(
-    server, tmp_path, model, words
-):
-    with pytest.raises(ServerError, match=words):
-        tune(convnet(), server, tmp_path, short(), model=model)
-    assert len(rows(tmp_path)) == 1
-
-
-def test_a_name_of_no_model_is_refused_before_anything_is_measured(server, tmp_path):
-    with pytest.raises(ValueError, match="NAME@VERSION"):
-        tune(convnet(), server, tmp_path / "none", short(), model="layout-xla-cpu@0")
-    assert not (tmp_path / "none").exists()
 
 
 def test_results_that_take_the_memory_of_arguments_harm_nothing(tmp_path):
@@ -114,41 +80,19 @@ def test_results_that_take_the_memory_of_arguments_harm_nothing(tmp_path):
     assert donating.input_output_alias, "the module is as it was"
 
 
-@pytest.mark.parametrize("with_model", [True, False])
-def test_a_search_that_ended_goes_on_with_a_larger_budget(server, tmp_path, with_model):
-    address = server if with_model else None
-    first = tune(convnet(), address, tmp_path, short(measurements=3))
-    assert_ended(first, tmp_path, 3)
-    shown = []
-    run = tune(convnet(), address, tmp_path, short(measurements=6), listener=shown.append)
-    assert_ended(run, tmp_path, 6)
-    assert run.measurements[:3] == first.measurements and len(run.parts) == 3
-    assert read_run(tmp_path)[0]["measurements"] == 6
-    assert tune(convnet(), address, tmp_path, short(measurements=6)) == run
-
-
 def test_a_number_of_threads_is_checked_when_a_compiler_is_made():
     for threads in (-1, True, 1.0):
         with pytest.raises(ArgumentError, match="threads is"):
             LayoutCompiler(convnet(), threads)
 
 
-@pytest.mark.parametrize("row", [{"candidate": {}}, {"seconds": "x"}, {"best": {"9": []}}])
-def test_a_row_that_is_none_is_told(tmp_path, row):
-    tune(convnet(), None, tmp_path, short(measurements=1))
-    kept = rows(tmp_path)[:2]
-    (tmp_path / RESULTS_FILE).write_text("".join(json.dumps(r) + "\n" for r in [*kept, row]))
-    with pytest.raises(JournalError, match="line 3"):
-        tune(convnet(), None, tmp_path, short(measurements=1))
-
-
 def test_a_winner_is_measured_again_and_run(tmp_path):
     run = tune(convnet(), None, tmp_path, short())
     outcomes = replay(LayoutCompiler(convnet()), tmp_path)
-    assert {name: o.status for name, o in outcomes.items()} == {
-        "program": "measured",
-        "winner": "measured",
-    }
+    assert [(name, outcome.status) for name, outcome in outcomes.items()] == [
+        ("program", "measured"),
+        ("winner", "measured"),
+    ]
     (result,) = LayoutCompiler(convnet()).executable(tmp_path)()
     assert np.asarray(result).shape == (2, 16)
     assert run.best is not None

@@ -60,12 +60,14 @@ def test_a_candidate_its_values_and_its_configuration_are_one(random):
         assert (space.candidate(configuration) == candidate).all()
         for entry, slot in zip(configuration, of_slots.tolist(), strict=True):
             assert [[*order, *[-1] * (6 - len(order))] for order in entry] == slot
+    layouts = Layouts(values)
+    assert (len(layouts), layouts.slots) == (len(candidates), len(RANKS))
 
 
-def test_layouts_take_the_values(random):
-    space = space_of(*RANKS)
-    layouts = Layouts(space.values(space.random(random, 300)))
-    assert (len(layouts), layouts.slots) == (300, len(RANKS))
+def changed(some, others):
+    """The number of nodes in which each candidate differs from another."""
+    nodes = (some != others).reshape(len(some), -1, 3)
+    return nodes.any(axis=2).sum(axis=1)
 
 
 def test_a_mutation_changes_at_most_three_nodes_and_often_each_number_of_them(random):
@@ -74,9 +76,9 @@ def test_a_mutation_changes_at_most_three_nodes_and_often_each_number_of_them(ra
     kept = before.copy()
     after = space.mutated(random, before)
     assert (before == kept).all(), "what it was made of stays"
-    changed = (before != after).reshape(400, 12, 3).any(axis=2).sum(axis=1)
-    assert changed.max() == 3 and set(changed) >= {1, 2, 3}
-    assert (changed == 0).mean() < 0.05
+    counts = changed(before, after)
+    assert counts.max() == 3 and set(counts) >= {1, 2, 3}
+    assert (counts == 0).mean() < 0.05
 
 
 def test_a_seed_tells_what_is_drawn():
@@ -164,11 +166,6 @@ def test_the_same_seed_asks_the_same():
     assert (once == again).all()
 
 
-def changed(asked, start):
-    """The number of changed nodes of every candidate."""
-    return (asked != start).reshape(BATCH, NODES, 3).any(axis=2).sum(axis=1)
-
-
 def test_a_search_begins_at_the_default_unless_it_is_told_otherwise():
     assert (changed(genetic(0).ask(), 0) <= 3).sum() >= BATCH // 2
     start = SPACE.random(np.random.default_rng(5), 1)
@@ -182,5 +179,5 @@ def test_a_parent_keeps_the_cost_that_was_told():
     worse = SPACE.random(np.random.default_rng(6), 40)
     strategy.update(start, np.array([0.1]))
     strategy.update(worse, np.full(40, 0.9))
-    changed = (strategy.ask() != start).reshape(-1, NODES, 3).any(axis=2).sum(axis=1)
-    assert (changed <= 3).any(), "of 4,000 pairs of 16 parents some are twice the best"
+    children = strategy.ask()
+    assert (changed(children, start) <= 3).any(), "of 4,000 pairs some are twice the best"

@@ -88,10 +88,6 @@ def tuned(tmp_path, machine, compiler, settings, server=None, listener=lambda _:
         journal.close()
 
 
-def confirmations(folder):
-    return [row for row in rows(folder) if "confirmed" in row]
-
-
 def test_where_every_candidate_is_slower_the_program_wins(tmp_path):
     machine = Machine(times=lambda n: 1000 if not n else 23_000 - 1000 * n)
     run = tuned(tmp_path, machine, FusionCompiler(smoothing()), short(measurements=8))
@@ -147,17 +143,14 @@ def test_a_stopped_confirmation_goes_on_with_its_next_part(tmp_path):
     settings = short(measurements=6)
     with pytest.raises(StoppedError):
         tuned(tmp_path, Machine(), LayoutCompiler(convnet()), settings, listener=stop)
-    before = confirmations(tmp_path)
+    before = rows(tmp_path)
     machine = Machine()
     run = tuned(tmp_path, machine, LayoutCompiler(convnet()), settings)
     assert machine.batches == [4], "the last part alone: the program and the three fastest"
-    assert len(run.parts) == 3 and confirmations(tmp_path)[:2] == before
+    assert len(run.parts) == 3 and rows(tmp_path)[: len(before)] == before
     machine = Machine()
-    assert (
-        tuned(tmp_path, machine, LayoutCompiler(convnet()), settings)
-        == run
-        == read_run(tmp_path)[1]
-    )
+    again = tuned(tmp_path, machine, LayoutCompiler(convnet()), settings)
+    assert again == run == read_run(tmp_path)[1]
     assert machine.batches == [], "a complete run is only reported"
 
 
@@ -179,15 +172,12 @@ def test_a_server_that_goes_away_is_told_at_the_end(tmp_path):
 
 def test_every_phase_is_reported(tmp_path):
     phases = []
+
+    def note(run):
+        phases.append(run.phase)
+
     machine = Machine()
-    tuned(
-        tmp_path,
-        machine,
-        LayoutCompiler(convnet()),
-        short(),
-        Server(machine),
-        listener=lambda run: phases.append(run.phase),
-    )
+    tuned(tmp_path, machine, LayoutCompiler(convnet()), short(), Server(machine), note)
     kinds = list(dict.fromkeys(phase.partition(":")[0] for phase in phases))
     assert kinds[:2] == ["predicting", "measuring"]
     assert kinds[2:] == [f"confirming, part {part} of 3" for part in (1, 2, 3)] + [""]

@@ -9,12 +9,11 @@ jnp = jax.numpy
 from programs import HASTE  # noqa: E402
 from servers import DATA  # noqa: E402
 
-from hlorank_tune.measure.constrain import configurable_nodes, constrained  # noqa: E402
 from hlorank_tune.measure.execute import lower  # noqa: E402
 from hlorank_tune.measure.fusion.compilation import Compilation, Compiling  # noqa: E402
 from hlorank_tune.measure.host import measure_programs  # noqa: E402
 from hlorank_tune.measure.schema import HloModuleProto  # noqa: E402
-from hlorank_tune.measure.workers import Worker, WorkerError  # noqa: E402
+from hlorank_tune.measure.workers import Worker  # noqa: E402
 
 ARGUMENTS = [np.arange(48, dtype=np.float32).reshape(6, 8) / 48, np.ones((8, 5), np.float32)]
 
@@ -64,24 +63,6 @@ def test_each_program_that_fails_says_why_and_the_others_are_measured(worker):
     assert "Check failed" in found.errors[4]
     assert found.failures[1:-1] == [failure for _, failure in bad.values()]
     assert np.isfinite(found.nanoseconds[[0, -1]]).all()
-
-
-def test_a_constrained_program_is_right_in_any_layout(worker):
-    parsed = HloModuleProto.FromString(GOOD.module)
-    nodes = configurable_nodes(parsed)
-    entries = [((0, 1), (0, 1), (1, 0)), ((1, 0), (), (0, 1)), ((), (), ())]
-    modules = [compilation(constrained(parsed, nodes, [entry])) for entry in entries]
-    assert measured(worker, GOOD, *modules).errors == [""] * 4
-
-
-@pytest.mark.parametrize(
-    ("reference", "arguments", "words"),
-    [(unknown_call(), ARGUMENTS, "custom-call"), (GOOD, ARGUMENTS[:1], "argument")],
-    ids=["compile", "arguments"],
-)
-def test_a_program_that_does_not_run_is_an_error_that_says_why(worker, reference, arguments, words):
-    with pytest.raises(WorkerError, match=words):
-        measured(worker, reference, GOOD, arguments=arguments)
 
 
 TYPES = ["bfloat16", "float16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool"]

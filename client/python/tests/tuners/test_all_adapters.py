@@ -10,7 +10,6 @@ is used without a decision; with None, the tuner goes on.
 
 import pickle
 import time
-from contextlib import contextmanager
 from importlib import import_module
 
 import pytest
@@ -38,26 +37,23 @@ def host(request, monkeypatch, tmp_path):
     return tests
 
 
-@contextmanager
-def killable(folder):
-    """A client, and a function that kills its server."""
-    with run_empty_server(folder) as server, Client(server.address, timeout=1) as client:
-        yield client, server.kill
+def assert_tuned(host, adapter, *keys):
+    """Tunes as if nothing was known."""
+    assert all(host.tune(adapter, key)[0] >= host.TUNES for key in keys)
 
 
 def test_a_server_that_keeps_nothing_is_said_once(host, tmp_path):
     with run_server_that_keeps_nothing(tmp_path) as address, Client(address) as client:
-        adapter = host.adapter(client, "off")
-        assert all(host.tune(adapter, key)[0] >= host.TUNES for key in range(2))
+        assert_tuned(host, host.adapter(client, "off"), 0, 1)
 
 
 def test_a_killed_server_costs_one_warning_and_no_measurement(host, tmp_path):
-    with killable(tmp_path) as (client, kill):
+    with run_empty_server(tmp_path) as server, Client(server.address, timeout=1) as client:
         adapter = host.adapter(client, "killed")
         host.tune(adapter, 0)
-        kill()
+        server.kill()
         with said_once():
-            assert all(host.tune(adapter, key)[0] >= host.TUNES for key in (1, 2))
+            assert_tuned(host, adapter, 1, 2)
 
 
 def test_what_one_process_found_is_used_by_all_and_measured_by_none(host, client):
@@ -92,12 +88,11 @@ def test_a_decision_that_does_not_fit_is_a_miss_with_one_warning(host, client):
 
     adapter.decided = misfit
     with said_once("does not fit"):
-        assert all(host.tune(adapter, key)[0] >= host.TUNES for key in range(2))
+        assert_tuned(host, adapter, 0, 1)
 
 
-def test_without_the_server_nothing_is_decided_and_the_wait_is_short(host, tmp_path):
-    with killable(tmp_path) as (client, kill):
-        kill()
+def test_without_the_server_nothing_is_decided_and_the_wait_is_short(host):
+    with Client("127.0.0.1:1", timeout=1) as client:
         adapter = host.adapter(client, "away", decide=True)
         decided, waits = adapter.decided, []
 
@@ -123,7 +118,7 @@ def test_tuning_that_fails_decides_nothing_and_leaves_the_turn_to_others(host, c
     host.tune(first, 0, fails=True)
     assert not client.list_decisions(first.namespace, "failing").decisions
     begin = time.monotonic()
-    assert host.tune(second, 0)[0] >= host.TUNES
+    assert_tuned(host, second, 0)
     assert time.monotonic() - begin < 10, "nobody waits for the claim's end"
 
 
@@ -131,7 +126,14 @@ def test_garbage_from_the_server_is_a_miss(host):
     with fake_server(b"\xff\xff") as server, Client(server.address, timeout=1) as client:
         adapter = host.adapter(client, "garbage", decide=True)
         with said_once():
-            assert all(host.tune(adapter, key)[0] >= host.TUNES for key in range(2))
+            assert_tuned(host, adapter, 0, 1)
+
+
+def made(module, **options):
+    """An adapter without a server."""
+    name, further = ADAPTERS[module]
+    adapter = getattr(pytest.importorskip(f"hlorank.tuners.{module}"), name)
+    return adapter(Client("127.0.0.1:1"), **({"target": "a board"} | further | options))
 
 
 @pytest.mark.parametrize(
@@ -147,23 +149,17 @@ def test_garbage_from_the_server_is_a_miss(host):
         ("inductor", {"decide": True, "group": "all"}, "group is 'all'"),
         ("triton", {"top_k": 0}, "top_k is 0"),
         ("triton", {"decide": "always"}, "decide is 'always'"),
-        ("triton", {"decide": True, "on_away": "later"}, "on_away is 'later'"),
         ("tvm", {"exploration": -1}, "exploration is -1"),
         ("tvm", {"seed": None}, "seed is None"),
     ],
 )
 def test_an_argument_is_refused_by_its_name_when_an_adapter_is_made(module, wrong, words):
-    name, further = ADAPTERS[module]
-    adapter = getattr(pytest.importorskip(f"hlorank.tuners.{module}"), name)
     with pytest.raises(ArgumentError, match=words):
-        adapter(Client("127.0.0.1:1"), **({"target": "a board"} | further | wrong))
+        made(module, **wrong)
 
 
 @pytest.mark.parametrize("module", ADAPTERS)
 def test_an_adapter_says_that_each_process_makes_its_own(module):
-    name, further = ADAPTERS[module]
-    adapter = getattr(pytest.importorskip(f"hlorank.tuners.{module}"), name)
-    made = adapter(Client("127.0.0.1:1"), "a board", **further)
-    words = f"a {name} has a connection, which has no copy: .* make a Client in each"
-    with pytest.raises(ArgumentError, match=words):
-        pickle.dumps(made)
+    words = "has a connection, which has no copy: .* make a Client in each"
+    with pytest.raises(ArgumentError, match=f"a {ADAPTERS[module][0]} {words}"):
+        pickle.dumps(made(module))

@@ -113,16 +113,14 @@ def interrupted(self, config, fn, **options):
     raise KeyboardInterrupt
 
 
-def test_the_second_user_begins_with_what_the_first_found(store, measured):
-    with Client(store) as client:
-        first = bound(Autotuner(client, "H100"))
-        best = first.autotune(INPUTS, count=COUNT)
-        measured.clear()
-    with Client(store) as client:
-        autotuner = Autotuner(client, "H100", top_k=4)
-        second = bound(autotuner, seed=1)
-        assert autotuner.seeds(second, INPUTS)[0] == best
-        found = second.autotune(INPUTS, count=COUNT)
+def test_the_second_user_begins_with_what_the_first_found(measured, client):
+    first = bound(Autotuner(client, "H100"))
+    best = first.autotune(INPUTS, count=COUNT)
+    measured.clear()
+    autotuner = Autotuner(client, "H100", top_k=4)
+    second = bound(autotuner, seed=1)
+    assert autotuner.seeds(second, INPUTS)[0] == best
+    found = second.autotune(INPUTS, count=COUNT)
     # Helion measures its default first.
     assert milliseconds(measured[1]) == milliseconds(best)
     assert milliseconds(found) <= milliseconds(best)
@@ -135,10 +133,16 @@ def test_seeds_of_the_kernel_stay(client, measured):
     assert measured[1].block_sizes == own.block_sizes
 
 
-def test_a_log_becomes_measurements(client, tmp_path, measured):
+@pytest.fixture
+def logged(tmp_path):
+    """A kernel that was tuned without an adapter, its best configuration, and Helion's log."""
     base = tmp_path / "log"
     kernel = bound(default_autotuner_fn, autotune_log=str(base), autotune_log_details=True)
-    best = kernel.autotune(INPUTS, count=COUNT)
+    return kernel, kernel.autotune(INPUTS, count=COUNT), base
+
+
+def test_a_log_becomes_measurements(client, measured, logged):
+    kernel, best, base = logged
     (run,) = read_log(base)
     assert run.configs == measured
     failed = [max(config.block_sizes) >= 256 for config in run.configs]
@@ -149,28 +153,22 @@ def test_a_log_becomes_measurements(client, tmp_path, measured):
     assert autotuner.seeds(kernel, INPUTS)[0] == best
 
 
-def test_only_states_of_a_configuration_are_its_failures(tmp_path, measured):
-    base = tmp_path / "log"
-    kernel = bound(default_autotuner_fn, autotune_log=str(base), autotune_log_details=True)
-    kernel.autotune(INPUTS, count=COUNT)
+def test_only_states_of_a_configuration_are_its_failures(logged):
+    _, _, base = logged
     (before,) = read_log(base)
     with base.with_suffix(".csv").open() as lines:
         rows = list(csv.DictReader(lines))
     ran = next(row for row in rows if row["status"] == "ok")
     # Another process failed, nothing was measured, and a failure that an equal source repaired.
     states = ("peer_compilation_fail", "filtered", "source_rejected", "error")
-    rows += [ran | {"status": state, "perf_ms": ""} for state in states]
-    with base.with_suffix(".csv").open("w") as lines:
-        writer = csv.DictWriter(lines, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
+    with base.with_suffix(".csv").open("a") as lines:
+        writer = csv.DictWriter(lines, ran)
+        writer.writerows(ran | {"status": state, "perf_ms": ""} for state in states)
     assert read_log(base) == [before]
 
 
-def test_times_of_several_inputs_are_not_those_of_one(client, tmp_path, measured):
-    base = tmp_path / "log"
-    kernel = bound(default_autotuner_fn, autotune_log=str(base), autotune_log_details=True)
-    kernel.autotune(INPUTS, count=COUNT)
+def test_times_of_several_inputs_are_not_those_of_one(client, logged):
+    kernel, _, base = logged
     path = base.with_suffix(".meta.jsonl")
     record = json.loads(path.read_text())
     path.write_text(json.dumps(record | {"input_shapes": f"[{record['input_shapes']}]"}))
@@ -213,7 +211,7 @@ def test_what_is_decided_replaces_the_result_also_in_helions_cache(client, measu
 
 
 def test_two_variables_share_what_helion_found_with_processes_that_start_later(
-    store, measured, cached, monkeypatch
+    store, measured, cached, monkeypatch, client
 ):
     def tuned(seed):
         measured.clear()
@@ -232,8 +230,7 @@ def test_two_variables_share_what_helion_found_with_processes_that_start_later(
     assert count == COUNT
     forget()
     assert tuned(1) == (first, 0)
-    with Client(store) as client:
-        targets = {each.key.target for each in client.list_decisions("helion").decisions}
+    targets = {each.key.target for each in client.list_decisions("helion").decisions}
     assert any(re.match("helion=.*;torch=.*;triton=", target) for target in targets)
     with fake_server(b"\xff\xff") as server:
         monkeypatch.setenv("HLORANK_ENDPOINT", server.address)

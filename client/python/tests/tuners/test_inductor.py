@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from itertools import product
 
 import pytest
-from servers import run_empty_server
+from servers import said_once
 
 from hlorank import Client, DecisionKey
 
@@ -53,11 +53,17 @@ def milliseconds(choice):
     return 0.1 + (abs(m - 64) + abs(n - 128)) / 1e3 + info["num_stages"] / 1e2
 
 
+def report(adapter, timings):
+    """Tells an adapter what Inductor measured."""
+    offered = list(timings)
+    adapter.feedback(timings, "mm", offered[0].input_nodes, offered, dict, {})
+
+
 def tuned(adapter, size=512):
     """Returns what is left of the choices, after all of it was measured, and the best."""
     kept = adapter.preprocess(choices(size))
     timings = {choice: milliseconds(choice) for choice in kept}
-    adapter.feedback(timings, "mm", kept[0].input_nodes, kept, dict, {})
+    report(adapter, timings)
     return kept, min(timings, key=timings.get)
 
 
@@ -71,16 +77,12 @@ MISFIT = b'{"choice": "none"}'
 def tune(adapter, key, fails=False):
     """As in the tests of all adapters."""
     size = 512 + 64 * key
-    if fails:
-        return _failed(adapter, size)
-    kept, best = tuned(adapter, size)
-    # Inductor measures no choice that is left alone.
-    return len(kept) if len(kept) > 1 else 0, best.description
+    if not fails:
+        kept, best = tuned(adapter, size)
+        # Inductor measures no choice that is left alone.
+        return len(kept) if len(kept) > 1 else 0, best.description
 
-
-def _failed(adapter, size):
-    """No choice runs, so that Inductor calls nothing of the adapter."""
-
+    # No choice runs, so that Inductor calls nothing of the adapter.
     def fail(*arguments, **named):
         raise select_algorithm.NoValidChoicesError("all choices failed")
 
@@ -102,12 +104,10 @@ def installed(adapter):
         select_algorithm.clear_feedback_savers()
 
 
-def test_the_second_user_measures_the_best_of_the_first_and_the_library(store):
-    with Client(store) as client:
-        everything, _ = tuned(Choices(client, "H100"))
-    with Client(store) as client:
-        kept, _ = tuned(Choices(client, "H100", top_k=6))
-        of_another_size, _ = tuned(Choices(client, "H100", top_k=6), size=1024)
+def test_the_second_user_measures_the_best_of_the_first_and_the_library(client):
+    everything, _ = tuned(Choices(client, "H100"))
+    kept, _ = tuned(Choices(client, "H100", top_k=6))
+    of_another_size, _ = tuned(Choices(client, "H100", top_k=6), size=1024)
     assert len(everything) == len(of_another_size) == len(choices())
     assert 6 <= len(kept) <= 8
     assert min(map(milliseconds, kept)) == min(map(milliseconds, everything))
@@ -124,8 +124,7 @@ def test_choices_that_inductor_skipped_are_no_failures(client):
         choice.__class__ = CUTLASSTemplateCaller
     times = {each: milliseconds(each) for each in offered}
     times |= dict.fromkeys(offered[:5], float("inf")) | dict.fromkeys(offered[5:7], float("inf"))
-    adapter = Choices(client, "skipped")
-    adapter.feedback(times, "mm", offered[0].input_nodes, offered, dict, {})
+    report(Choices(client, "skipped"), times)
     (graph,) = client.list_measurements("skipped").graphs
     assert len(graph.failures) == len(offered) - 5
     assert graph.failures.count("compile") == 2
@@ -135,9 +134,7 @@ def test_after_the_last_choice_that_ran_only_the_first_failure_is_one(client):
     offered = choices()[:8]
     times = [milliseconds(each) for each in offered[:4]] + [float("inf")] * 4
     times[1] = float("nan")
-    adapter = Choices(client, "CUDA is lost")
-    measured = dict(zip(offered, times, strict=True))
-    adapter.feedback(measured, "mm", offered[0].input_nodes, offered, dict, {})
+    report(Choices(client, "CUDA is lost"), dict(zip(offered, times, strict=True)))
     (graph,) = client.list_measurements("CUDA is lost").graphs
     assert sorted(map(str, graph.failures)) == ["None"] * 3 + ["compile"] * 2
 
@@ -147,27 +144,20 @@ def test_a_choice_that_fails_is_not_kept(client):
         return float("inf") if "num_stages=2" in choice.description else milliseconds(choice)
 
     adapter = Choices(client, "failures", top_k=6)
-    first = adapter.preprocess(choices())
-    adapter.feedback({each: fail(each) for each in first}, "mm", [], first, dict, {})
+    report(adapter, {each: fail(each) for each in adapter.preprocess(choices())})
     kept = adapter.preprocess(choices())
     assert not any("num_stages=2" in each.description for each in kept[1:])
 
 
 def test_inductor_calls_the_adapter(client, monkeypatch, tmp_path):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    with installed(Choices(client, "this CPU")):
-        _compile()
-    page = client.list_measurements("this CPU")
-    (graph,) = page.graphs
-    assert len(graph.seconds) == 2, "a kernel of a library and one of C++"
-    assert all(graph.seconds > 0)
-
-
-def _compile():
     model = torch.nn.Linear(32, 64).eval()
     settings = {"max_autotune": True, "max_autotune_gemm_backends": "CPP,ATEN", "freezing": True}
-    with torch.no_grad(), config.patch(settings):
+    with installed(Choices(client, "this CPU")), torch.no_grad(), config.patch(settings):
         torch.compile(model)(torch.zeros(16, 32))
+    (graph,) = client.list_measurements("this CPU").graphs
+    assert len(graph.seconds) == 2, "a kernel of a library and one of C++"
+    assert all(graph.seconds > 0)
 
 
 CONFIGS = [Config({"XBLOCK": 1 << power}, num_warps=4, num_stages=1) for power in range(6, 9)]
@@ -201,7 +191,7 @@ def test_a_kernel_of_inductor_is_tuned_once_for_those_that_start_later(client, k
     assert len(client.list_decisions("inductor", "H100").decisions) == 1
 
 
-def test_an_error_of_the_remote_cache_is_a_miss(client, tmp_path, kernel_cache):
+def test_an_error_of_the_remote_cache_is_a_miss(client, kernel_cache):
     adapter = RemoteCache(client, "no entry")
     cache = kernel_cache(adapter)
     key = key_of(cache.remote_cache[0]._get_key(cache.remote_cache[1]))
@@ -209,12 +199,9 @@ def test_an_error_of_the_remote_cache_is_a_miss(client, tmp_path, kernel_cache):
     with pytest.warns(UserWarning, match="does not fit"):
         assert cache.read_best({}, CONFIGS) is None
     cache.save(CONFIGS[0], 1)
-    with run_empty_server(tmp_path) as server, Client(server.address) as client:
-        server.kill()
+    with Client("127.0.0.1:1") as client:
         cache = kernel_cache(RemoteCache(client, "away", timeout=0.5))
-        with pytest.warns(UserWarning, match="hlorank") as warned:
+        with said_once():
             assert cache.read_best({}, CONFIGS) is None
             cache.save(CONFIGS[0], 1)
-        client.close()
-        assert cache.read_best({}, CONFIGS) is None
-    assert len(warned) == 1
+    assert cache.read_best({}, CONFIGS) is None, "also once the client is closed"

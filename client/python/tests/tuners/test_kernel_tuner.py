@@ -59,36 +59,30 @@ def test_a_c_kernel_is_tuned_live(kernel, client):
     assert sorted(stored(client, f"live {kernel.name}")) == pytest.approx(sorted(times))
 
 
-def a_leased_run(address, name, count):
-    with Client(address, timeout=10) as client:
-        strategy = Strategy(client, "leased", lease=Lease(name))
-        results, _ = BLUR.tune(strategy=strategy, strategy_options={"max_fevals": count})
-    return [tuple(result[name] for name in BLUR.parameters) for result in results]
-
-
-def test_two_processes_with_leases_measure_nothing_twice(store):
-    with ThreadPoolExecutor() as threads:
-        runs = [threads.submit(in_a_process, a_leased_run, store, name, 8) for name in ("a", "b")]
-        first, second = (set(run.result()) for run in runs)
-    assert len(first) == len(second) == 8 and not first & second
-
-
-def a_run(address, place, count):
+def a_run(address, target, place, count, **options):
     """A user's run in a process of its own; returns configurations and times in order."""
     kernel = KERNELS[place]
     with Client(address, timeout=10) as client:
-        strategy = Strategy(client, "two users")
+        strategy = Strategy(client, target, **options)
         results, _ = kernel.tune(strategy=strategy, strategy_options={"max_fevals": count})
     names = list(kernel.parameters)
     return [(tuple(result[name] for name in names), result["time"]) for result in results]
 
 
+def test_two_processes_with_leases_measure_nothing_twice(store):
+    leased = (partial(a_run, lease=Lease(name)) for name in ("a", "b"))
+    with ThreadPoolExecutor() as threads:
+        runs = [threads.submit(in_a_process, run, store, "leased", 1, 8) for run in leased]
+        first, second = ({configuration for configuration, _ in run.result()} for run in runs)
+    assert len(first) == len(second) == 8 and not first & second
+
+
 def test_the_second_user_begins_with_what_the_first_found(store):
     ratios = []
     for place in range(len(KERNELS)):
-        found, begun = (in_a_process(a_run, store, place, count) for count in (20, 1))
+        runs = (in_a_process(a_run, store, "two users", place, count) for count in (20, 1))
+        found, [(configuration, _)] = runs
         times = dict(found)
-        [(configuration, _)] = begun
         # The first user's time of it, since another run has other noise.
         ratios.append(times.get(configuration, math.inf) / min(times.values()))
     assert np.median(ratios) <= 1.05, ratios
@@ -185,19 +179,18 @@ OTHER, MISFIT = (b'{"tile": 7}', 7), b'{"tile": 700}'
 
 
 def tune(adapter, key, fails=False):
-    """As in the tests of all adapters."""
-    if fails:
-        return _failed(adapter, key)
-    results, environment = simulated(adapter, LISTED, size=8 + key)
-    return len({result["tile"] for result in results}), environment["best_config"]["tile"]
+    """As in the tests of all adapters; a run that fails raises, and another one Ctrl-C ends."""
 
+    def run():
+        return simulated(adapter, LISTED, size=8 + key)
 
-def _failed(adapter, key):
-    """A run that raises, and one that Ctrl-C ends."""
+    if not fails:
+        results, environment = run()
+        return len({result["tile"] for result in results}), environment["best_config"]["tile"]
     for error in (ZeroDivisionError, KeyboardInterrupt):
         with pytest.MonkeyPatch.context() as patch, suppress(ZeroDivisionError):
             patch.setattr(adapter, "_searched", partial(_raised, error))
-            simulated(adapter, LISTED, size=8 + key)
+            run()
 
 
 def _raised(error, *_):
@@ -214,8 +207,6 @@ def test_errors_and_what_cannot_be_a_run_time_fail_their_configuration_alone(cli
     assert len(results) == len(entries)
     outcomes = sorted(map(str, stored(client, "fails")))
     assert outcomes == ["0.002", "0.003", "compile", "compile", *["crash"] * 4]
-    page = client.list_measurements("fails")
-    assert client.get_measured_graph("fails", page.graphs[0].graph_hash) is not None
 
 
 def test_values_of_several_kinds_are_a_column(client):

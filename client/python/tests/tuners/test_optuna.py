@@ -150,15 +150,14 @@ def test_only_one_value_is_minimized(client):
         study.optimize(objective, n_trials=1)
 
 
-def tried_by_two(samplers, studies, trials):
-    """What two samplers suggest in turn, each while the other's trial runs."""
-    search_space = {"tile": IntDistribution(0, 39)}
-    for study, sampler in zip(studies, samplers, strict=True):
-        study.sampler = sampler(search_space)
+FORTY = {"tile": IntDistribution(0, 39)}
+
+
+def tried_by_two(studies):
+    """What the samplers of two studies suggest in turn, each while the other's trial runs."""
     running = [study.ask() for study in studies]
     tried = [trial.suggest_int("tile", 0, 39) for trial in running]
-    for number in range(trials - 2):
-        place = number % 2
+    for place in (0, 1) * 14:
         studies[place].tell(running[place], 1.0 + running[place].params["tile"])
         running[place] = studies[place].ask()
         tried.append(running[place].suggest_int("tile", 0, 39))
@@ -166,23 +165,19 @@ def tried_by_two(samplers, studies, trials):
 
 
 def test_what_runs_in_the_same_study_is_not_tried_again(client, tmp_path):
-    storage = f"sqlite:///{tmp_path / 'study.db'}"
-    optuna.create_study(storage=storage, study_name="s")
-    studies = [optuna.load_study(storage=storage, study_name="s") for _ in range(2)]
-    samplers = [lambda space: Sampler(client, "one study", "small", search_space=space)] * 2
-    tried = tried_by_two(samplers, studies, 30)
+    study = {"storage": f"sqlite:///{tmp_path / 'study.db'}", "study_name": "s"}
+    optuna.create_study(**study)
+    samplers = (Sampler(client, "one study", "small", search_space=FORTY) for _ in range(2))
+    tried = tried_by_two([optuna.load_study(**study, sampler=sampler) for sampler in samplers])
     assert len(set(tried)) == 30
 
 
 def test_with_leases_two_studies_try_nothing_twice(client):
     def leased(name):
-        return lambda space: Sampler(
-            client, "two studies", "small", search_space=space, lease=Lease(name)
-        )
+        options = {"search_space": FORTY, "lease": Lease(name)}
+        return optuna.create_study(sampler=Sampler(client, "two studies", "small", **options))
 
-    studies = [optuna.create_study() for _ in range(2)]
-    tried = tried_by_two([leased("a"), leased("b")], studies, 30)
-    assert len(set(tried)) == 30
+    assert len(set(tried_by_two([leased("a"), leased("b")]))) == 30
 
 
 SMALL = {"tile": IntDistribution(0, 9), "flag": CategoricalDistribution(["-O2"])}

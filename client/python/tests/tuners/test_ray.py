@@ -7,10 +7,9 @@ import pytest
 
 ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'hlorank[ray]'")
 
-from hlorank import Client, Space  # noqa: E402
-from hlorank.tuners.ray import actors, run  # noqa: E402
+from gemm import SPACE  # noqa: E402
 
-SPACE = Space("gemm", {"tile": [1 << power for power in range(6)], "flag": ["-O1", "-O2"]})
+from hlorank.tuners.ray import actors, run  # noqa: E402
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -27,7 +26,7 @@ def cluster():
     ray.shutdown()
 
 
-def test_two_actors_share_a_search_and_one_that_dies_goes_on(store, tmp_path):
+def test_two_actors_share_a_search_and_one_that_dies_goes_on(store, tmp_path, client):
     folder = str(tmp_path)
 
     def measure(one):
@@ -47,5 +46,4 @@ def test_two_actors_share_a_search_and_one_that_dies_goes_on(store, tmp_path):
     assert sum(os.path.getsize(f"{folder}/{name}") for name in measured) == len(SPACE)
     decided = ray.get([worker.conclude.remote(runs=2) for worker in workers])
     assert decided == [{"tile": 8, "flag": "-O2"}] * 2
-    with Client(store) as client:
-        assert len(client.list_measurements("ray").graphs[0].seconds) == len(SPACE)
+    assert len(client.list_measurements("ray").graphs[0].seconds) == len(SPACE)

@@ -94,14 +94,12 @@ def tune(adapter, key, fails=False):
     return len(measured), str(best)
 
 
-def test_another_user_begins_with_what_the_first_found(store):
-    with Client(store) as client:
-        pruner = Pruner(client, TARGET)
-        found = [tuned(pruner, seed) for seed in LISTS]
+def test_another_user_begins_with_what_the_first_found(client):
+    pruner = Pruner(client, TARGET)
+    found = [tuned(pruner, seed) for seed in LISTS]
     assert [len(measured) for measured, _ in found] == [len(configs())] * len(LISTS)
-    with Client(store) as client:
-        pruner = Pruner(client, TARGET, top_k=4)
-        found = [tuned(pruner, seed) for seed in LISTS]
+    pruner = Pruner(client, TARGET, top_k=4)
+    found = [tuned(pruner, seed) for seed in LISTS]
     assert all(4 <= len(measured) <= 5 for measured, _ in found)
     best = [min(milliseconds(each, seed) for each in configs()) for seed in LISTS]
     slower = [milliseconds(found[seed][0][0], seed) / best[seed] - 1 for seed in LISTS]

@@ -47,6 +47,12 @@ def results(schedules):
     return [RunnerResult([float(each)], None) for each in injected(schedules)]
 
 
+def learn(model, schedules, mod=None, measured=None):
+    """Tells a cost model what came of schedules."""
+    context = programs.context(programs.module() if mod is None else mod)
+    model.update(context, candidates(schedules), measured or results(schedules))
+
+
 def drawn(count, mod=None):
     """Random schedules with different columns."""
     found = {}
@@ -86,7 +92,7 @@ def tune(adapter, key, fails=False):
     if not isinstance(adapter, Decisions):
         context = programs.context(programs.module())
         adapter.predict(context, candidates(drawn(TUNES)))
-        adapter.update(context, candidates(drawn(TUNES)), results(drawn(TUNES)))
+        learn(adapter, drawn(TUNES))
         return TUNES, None
     tuned = []
 
@@ -135,9 +141,12 @@ def test_a_search_reports_what_it_measured(client, tmp_path):
     assert {round(each, 9) for each in seconds_of(client, "searched")} == times
 
 
+def measured_of(client, target):
+    return client.list_measurements(task_of(target, programs.module()).target).graphs
+
+
 def seconds_of(client, target):
-    name = task_of(target, programs.module()).target
-    return [time for each in client.list_measurements(name).graphs for time in each.seconds]
+    return [time for each in measured_of(client, target) for time in each.seconds]
 
 
 def test_a_server_without_a_store_learns_within_a_search(tmp_path):
@@ -146,7 +155,7 @@ def test_a_server_without_a_store_learns_within_a_search(tmp_path):
         model = CostModel(client, "here", exploration=0)
         context = programs.context(programs.module())
         assert len(model.predict(context, candidates(schedules))) == 24
-        model.update(context, candidates(schedules[:16]), results(schedules[:16]))
+        learn(model, schedules[:16])
         scores = model.predict(context, candidates(schedules))
         assert np.corrcoef(np.log(scores), -np.log(injected(schedules)))[0, 1] > 0.8
         assert scores.max() == 1
@@ -219,10 +228,8 @@ def test_an_error_decides_what_a_result_is_and_sentinels_are_no_times(client):
         RunnerResult([1e9], None),
         RunnerResult([float("nan")], None),
     ]
-    model = CostModel(client, "errors")
-    model.update(programs.context(programs.module()), candidates(schedules), measured)
-    name = task_of("errors", programs.module()).target
-    (graph,) = client.list_measurements(name).graphs
+    learn(CostModel(client, "errors"), schedules, measured=measured)
+    (graph,) = measured_of(client, "errors")
     assert sorted(graph.seconds.tolist()) == [0] * 5 + [1e-3]
     assert graph.failures.count("crash") == 5
 
@@ -249,8 +256,7 @@ def test_what_a_server_has_measured_becomes_records_that_compute_the_same(client
     times = np.random.default_rng(0).permutation(12) * 1e-4 + 1e-3
     measured = [RunnerResult([float(each)], None) for each in times]
     database = ms.database.MemoryDatabase()
-    model = CostModel(client, "known")
-    model.update(programs.context(module), candidates(schedules), measured)
+    learn(CostModel(client, "known"), schedules, module, measured)
     assert add_known(client, "known", database, module, programs.TARGET, records=5) == 5
     assert add_known(client, "unknown", database, module, programs.TARGET) == 0
     added = database.get_all_tuning_records()
@@ -275,10 +281,9 @@ def output(module):
 
 
 def test_a_search_begins_with_known_records(client, tmp_path):
-    schedules = drawn(12)
     database = ms.database.MemoryDatabase()
     model = CostModel(client, "begins")
-    model.update(programs.context(programs.module()), candidates(schedules), results(schedules))
+    learn(model, drawn(12))
     add_known(client, "begins", database, programs.module(), programs.TARGET)
     programs.search(model, tmp_path, 8, database=database)
     workload = database.commit_workload(programs.module())
@@ -286,10 +291,8 @@ def test_a_search_begins_with_known_records(client, tmp_path):
 
 
 def test_what_was_saved_is_loaded_and_reported(client, tmp_path):
-    schedules = drawn(8)
-    context = programs.context(programs.module())
     model = CostModel(client, "first server")
-    model.update(context, candidates(schedules), results(schedules))
+    learn(model, drawn(8))
     model.save(str(tmp_path / "saved"))
     with run_empty_server(tmp_path) as other, Client(other.address) as another:
         CostModel(another, "unused").load(str(tmp_path / "saved"))
@@ -300,13 +303,10 @@ def test_what_was_saved_is_loaded_and_reported(client, tmp_path):
 
 def test_other_tasks_say_what_to_expect(client):
     larger = programs.module(size=128)
-    schedules = drawn(32, larger)
-    model = CostModel(client, "tasks", exploration=0)
-    model.update(programs.context(larger), candidates(schedules), results(schedules))
+    learn(CostModel(client, "tasks"), drawn(32, larger), larger)
     unseen = drawn(32)
-    known = CostModel(
-        client, "tasks", exploration=0, other_targets=[task_of("tasks", larger).target]
-    )
+    others = [task_of("tasks", larger).target]
+    known = CostModel(client, "tasks", exploration=0, other_targets=others)
     scores = known.predict(programs.context(programs.module()), candidates(unseen))
     assert np.corrcoef(np.log(scores), -np.log(injected(unseen)))[0, 1] > 0.5
 

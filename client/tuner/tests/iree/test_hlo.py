@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxlib import _hlo
+from small_programs import shape, stablehlo
 
 from hlorank_tune.iree.compiler import SOURCES, STABLEHLO_FLAGS, lower_text
 from hlorank_tune.iree.dispatch import operations, parse
@@ -20,10 +21,6 @@ from hlorank_tune.iree.hlo import kernel_hlo
 from hlorank_tune.iree.hlo_text import UnsupportedDispatch
 from hlorank_tune.measure.execute import Executable
 from hlorank_tune.measure.schema import HloModuleProto
-
-
-def _shape(*extents: int, dtype: Any = jnp.float32) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(extents, dtype)
 
 
 def _conv(labels=("NHWC", "HWIO", "NHWC"), **settings: Any) -> Callable[..., Any]:
@@ -57,49 +54,49 @@ def _scalars(x):
 
 
 BFLOAT, INT, BYTE = jnp.bfloat16, jnp.int32, jnp.int8
-IMAGE, GRID = _shape(2, 18, 18, 8), _shape(32, 64)
+IMAGE, GRID = shape(2, 18, 18, 8), shape(32, 64)
 
 PROGRAMS: dict[str, tuple[Callable[..., Any], str, tuple[jax.ShapeDtypeStruct, ...]]] = {
-    "matmul": (lambda a, b: a @ b, "dot", (_shape(64, 48), _shape(48, 96))),
-    "matmul_b_transposed": (lambda a, b: a @ b.T, "dot", (_shape(64, 48), _shape(96, 48))),
-    "matvec": (lambda a, b: a @ b, "dot", (_shape(64, 48), _shape(48))),
-    "vecmat": (lambda a, b: a @ b, "dot", (_shape(48), _shape(48, 64))),
-    "inner": (lambda a, b: a @ b, "dot", (_shape(48), _shape(48))),
-    "batch_matmul": (lambda a, b: a @ b, "dot", (_shape(4, 64, 48), _shape(4, 48, 96))),
-    "outer": (jnp.outer, "multiply", (_shape(48), _shape(64))),
+    "matmul": (lambda a, b: a @ b, "dot", (shape(64, 48), shape(48, 96))),
+    "matmul_b_transposed": (lambda a, b: a @ b.T, "dot", (shape(64, 48), shape(96, 48))),
+    "matvec": (lambda a, b: a @ b, "dot", (shape(64, 48), shape(48))),
+    "vecmat": (lambda a, b: a @ b, "dot", (shape(48), shape(48, 64))),
+    "inner": (lambda a, b: a @ b, "dot", (shape(48), shape(48))),
+    "batch_matmul": (lambda a, b: a @ b, "dot", (shape(4, 64, 48), shape(4, 48, 96))),
+    "outer": (jnp.outer, "multiply", (shape(48), shape(64))),
     "fused": (
         lambda a, b, c, r: jax.nn.relu(a @ b + c) + r,
         "dot",
-        (_shape(64, 48), _shape(48, 96), _shape(96), _shape(64, 96)),
+        (shape(64, 48), shape(48, 96), shape(96), shape(64, 96)),
     ),
     "bfloat_to_float": (
         lambda a, b: lax.dot(a, b, preferred_element_type=jnp.float32),
         "dot",
-        (_shape(64, 48, dtype=BFLOAT), _shape(48, 96, dtype=BFLOAT)),
+        (shape(64, 48, dtype=BFLOAT), shape(48, 96, dtype=BFLOAT)),
     ),
     "byte_to_int": (
         lambda a, b: lax.dot(a, b, preferred_element_type=INT),
         "dot",
-        (_shape(64, 48, dtype=BYTE), _shape(48, 96, dtype=BYTE)),
+        (shape(64, 48, dtype=BYTE), shape(48, 96, dtype=BYTE)),
     ),
-    "conv_nhwc": (_conv(), "convolution", (IMAGE, _shape(3, 3, 8, 16))),
-    "conv_one_image": (_conv(), "convolution", (_shape(1, 18, 18, 8), _shape(3, 3, 8, 16))),
+    "conv_nhwc": (_conv(), "convolution", (IMAGE, shape(3, 3, 8, 16))),
+    "conv_one_image": (_conv(), "convolution", (shape(1, 18, 18, 8), shape(3, 3, 8, 16))),
     "conv_nchw": (
         _conv(("NCHW", "OIHW", "NCHW")),
         "convolution",
-        (_shape(2, 8, 18, 18), _shape(16, 8, 3, 3)),
+        (shape(2, 8, 18, 18), shape(16, 8, 3, 3)),
     ),
-    "conv_strided": (_conv(window_strides=(2, 2)), "convolution", (IMAGE, _shape(3, 3, 8, 16))),
-    "conv_dilated": (_conv(rhs_dilation=(2, 2)), "convolution", (IMAGE, _shape(3, 3, 8, 16))),
-    "conv_1d": (_conv(("NWC", "WIO", "NWC")), "convolution", (_shape(2, 34, 8), _shape(3, 8, 16))),
+    "conv_strided": (_conv(window_strides=(2, 2)), "convolution", (IMAGE, shape(3, 3, 8, 16))),
+    "conv_dilated": (_conv(rhs_dilation=(2, 2)), "convolution", (IMAGE, shape(3, 3, 8, 16))),
+    "conv_1d": (_conv(("NWC", "WIO", "NWC")), "convolution", (shape(2, 34, 8), shape(3, 8, 16))),
     "conv_3d": (
         _conv(("NDHWC", "DHWIO", "NDHWC")),
         "convolution",
-        (_shape(2, 8, 8, 8, 4), _shape(3, 3, 3, 4, 8)),
+        (shape(2, 8, 8, 8, 4), shape(3, 3, 3, 4, 8)),
     ),
-    "conv_depthwise": (_conv(feature_group_count=8), "convolution", (IMAGE, _shape(3, 3, 1, 8))),
-    "conv_multiplied": (_conv(feature_group_count=8), "convolution", (IMAGE, _shape(3, 3, 1, 16))),
-    "conv_grouped": (_conv(feature_group_count=4), "convolution", (IMAGE, _shape(3, 3, 2, 16))),
+    "conv_depthwise": (_conv(feature_group_count=8), "convolution", (IMAGE, shape(3, 3, 1, 8))),
+    "conv_multiplied": (_conv(feature_group_count=8), "convolution", (IMAGE, shape(3, 3, 1, 16))),
+    "conv_grouped": (_conv(feature_group_count=4), "convolution", (IMAGE, shape(3, 3, 2, 16))),
     "max_pool": (
         _pool(lax.max, -jnp.inf, (1, 2, 2, 1), (1, 2, 2, 1)),
         "reduce-window",
@@ -107,33 +104,33 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], str, tuple[jax.ShapeDtypeStruct, .
     ),
     "sum_pool": (_pool(lax.add, 0.0, (1, 3, 3, 1), (1, 2, 2, 1)), "reduce-window", (IMAGE,)),
     "softmax": (jax.nn.softmax, "exponential", (GRID,)),
-    "sum_first": (lambda x: x.sum(0), "reduce", (_shape(6, 32, 64),)),
-    "sum_middle": (lambda x: x.sum(1), "reduce", (_shape(6, 32, 64),)),
-    "sum_last": (lambda x: x.sum(2), "reduce", (_shape(6, 32, 64),)),
+    "sum_first": (lambda x: x.sum(0), "reduce", (shape(6, 32, 64),)),
+    "sum_middle": (lambda x: x.sum(1), "reduce", (shape(6, 32, 64),)),
+    "sum_last": (lambda x: x.sum(2), "reduce", (shape(6, 32, 64),)),
     "max_all": (jnp.max, "reduce", (GRID,)),
     "product": (lambda x: x.prod(-1), "reduce", (GRID,)),
     "argmax": (lambda x: jnp.argmax(x, -1), "reduce", (GRID,)),
-    "transpose": (lambda x: x.transpose(2, 0, 1), "transpose", (_shape(6, 32, 64),)),
-    "transpose_add": (lambda x, y: x.T + y, "transpose", (GRID, _shape(64, 32))),
+    "transpose": (lambda x: x.transpose(2, 0, 1), "transpose", (shape(6, 32, 64),)),
+    "transpose_add": (lambda x, y: x.T + y, "transpose", (GRID, shape(64, 32))),
     "gelu": (jax.nn.gelu, "tanh", (GRID,)),
     "scalars": (_scalars, "cosine", (GRID,)),
-    "embedding": (lambda t, i: t[i], "gather", (_shape(100, 32), _shape(4, 7, dtype=INT))),
-    "one_hot": (lambda i: jax.nn.one_hot(i, 10), "iota", (_shape(16, dtype=INT),)),
+    "embedding": (lambda t, i: t[i], "gather", (shape(100, 32), shape(4, 7, dtype=INT))),
+    "one_hot": (lambda i: jax.nn.one_hot(i, 10), "iota", (shape(16, dtype=INT),)),
     "reverse": (lambda x: x[:, ::-1] + 1, "gather", (GRID,)),
     "where": (lambda a, b: jnp.where(a > b, a, b * 2), "select", (GRID, GRID)),
 }
 """Programs of one dispatch, and an instruction that the HLO contains."""
 
 SEVERAL = {
-    "attention": (_attention, (_shape(2, 4, 32, 16),) * 3),
-    "layer_norm": (_norm, (GRID, _shape(64), _shape(64))),
+    "attention": (_attention, (shape(2, 4, 32, 16),) * 3),
+    "layer_norm": (_norm, (GRID, shape(64), shape(64))),
     "min_max_sum": (lambda x: (x.min(-1), x.max(-1), x.sum(-1)), (GRID,)),
     "log_softmax": (jax.nn.log_softmax, (GRID,)),
     "lstm": (
         _lstm,
-        (_shape(4, 32), _shape(4, 16), _shape(4, 16), _shape(32, 64), _shape(16, 64), _shape(64)),
+        (shape(4, 32), shape(4, 16), shape(4, 16), shape(32, 64), shape(16, 64), shape(64)),
     ),
-    "padded": (_conv(padding="SAME"), (IMAGE, _shape(3, 3, 8, 16))),
+    "padded": (_conv(padding="SAME"), (IMAGE, shape(3, 3, 8, 16))),
     "sliced": (lambda a: a[:, 4:20:2] + 1, (GRID,)),
     "joined": (lambda a, b: jnp.concatenate([a, b], -1) * 2, (GRID, GRID)),
 }
@@ -144,8 +141,7 @@ _MODULES: list[Any] = []
 
 
 def _functions(program: Callable[..., Any], shapes: tuple) -> list[Any]:
-    text = jax.jit(program).lower(*shapes).as_text()
-    module = parse(lower_text(text, SOURCES, STABLEHLO_FLAGS))
+    module = parse(lower_text(stablehlo(program, *shapes), SOURCES, STABLEHLO_FLAGS))
     _MODULES.append(module)
     return [o for o in operations(module.operation) if o.name == "func.func"]
 
@@ -156,10 +152,10 @@ def _run(text: str, arguments: list[np.ndarray]) -> list[np.ndarray]:
     return [np.asarray(a) for a in Executable(module, [jnp.asarray(a) for a in arguments])()]
 
 
-def _draw(shape: jax.ShapeDtypeStruct, random: np.random.Generator) -> np.ndarray:
-    if jnp.issubdtype(shape.dtype, jnp.integer):
-        return random.integers(0, 9, shape.shape).astype(shape.dtype)
-    return random.standard_normal(shape.shape).astype(shape.dtype)
+def _draw(of: jax.ShapeDtypeStruct, random: np.random.Generator) -> np.ndarray:
+    if jnp.issubdtype(of.dtype, jnp.integer):
+        return random.integers(0, 9, of.shape).astype(of.dtype)
+    return random.standard_normal(of.shape).astype(of.dtype)
 
 
 def _loaded(function: Any, arguments: list[np.ndarray]) -> list[np.ndarray]:
@@ -179,7 +175,7 @@ def test_a_dispatch_computes_what_its_program_computes(name):
     (function,) = _functions(program, shapes)
     text = kernel_hlo(function, name)
     assert f" {instruction}(" in text
-    arguments = [_draw(shape, np.random.default_rng(0)) for shape in shapes]
+    arguments = [_draw(each, np.random.default_rng(0)) for each in shapes]
     expected = jax.tree.leaves(jax.jit(program)(*arguments))
     found = _run(text, _loaded(function, arguments))
     for left, right in zip(found, expected, strict=True):

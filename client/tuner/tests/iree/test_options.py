@@ -12,7 +12,7 @@ pytest.importorskip("jax", reason="jax is not installed")
 import jax
 import numpy as np
 from programs import hurry, rows, run_command
-from servers import run_server
+from servers import run_empty_server
 
 from hlorank import Adapt, Client, ConfigFeatures, Layouts, Space
 from hlorank_tune.measure import host
@@ -42,10 +42,6 @@ def _hurry(monkeypatch, tmp_path):
     hurry(monkeypatch)
     monkeypatch.chdir(tmp_path)
     Path("model.py").write_text(SCRIPT)
-
-
-def measured(folder):
-    return [row for row in rows(folder) if "status" in row]
 
 
 def problem(**options):
@@ -143,15 +139,8 @@ def test_results_may_differ_by_the_tolerance_of_the_user(capsys, monkeypatch, to
         return measure(worker, loader, *arguments)
 
     monkeypatch.setattr("hlorank_tune.xla.compiler.measure_programs", kept)
-    code, _, _ = run_command(
-        capsys,
-        "options",
-        "model.py:other",
-        "--without-model",
-        "--measurements=2",
-        f"--tolerance={tolerance}",
-        "--out=out",
-    )
+    arguments = "model.py:other", "--without-model", "--measurements=2", "--out=out"
+    code, _, _ = run_command(capsys, "options", *arguments, f"--tolerance={tolerance}")
     assert code == 0 and set(measured) == {tolerance}
 
 
@@ -167,31 +156,25 @@ def test_a_search_begins_with_what_gained_for_other_programs(capsys, tmp_path):
         client.report_measurements(found.graph, Adapt("a board", fastest, [1e-9]))
         return options
 
-    with run_server(f"--models={folder}", f"--measurements={folder / 'measurements'}") as address:
+    def measured(address, name, count, out):
+        """What a search with the server measured."""
+        arguments = f"model.py:{name}", f"--measurements={count}", f"--out={out}"
         shared = f"--endpoint={address}", "--target=a board"
-        with Client(address) as client:
-            # Of another graph, whose configurations are none of options.
-            space = Space("tiles", {"m": [1, 2]})
-            client.report_measurements(
-                space.graph, Adapt("a board", space.configurations(), [1, 2])
-            )
-            code, out, err = run_command(
-                capsys, "options", "model.py:program", *shared, "--measurements=20", "--out=first"
-            )
-            assert (code, err) == (0, "")
-            assert "20 measurements are kept for later searches on 'a board'" in out
-            gained = found(client, "program", xla_cpu_prefer_vector_width=128)
-            code, out, err = run_command(
-                capsys, "options", "model.py:other", *shared, "--measurements=6", "--out=second"
-            )
-            assert (code, err) == (0, "")
-            kept = client.list_measurements("a board").graphs
-            own = found(client, "other", xla_cpu_prefer_vector_width=512)
-            run_command(
-                capsys, "options", "model.py:other", *shared, "--measurements=3", "--out=third"
-            )
+        code, printed, err = run_command(capsys, "options", *arguments, *shared)
+        assert (code, err) == (0, "") and "are kept for later searches on 'a board'" in printed
+        return [row for row in rows(out) if "status" in row]
+
+    with run_empty_server(folder) as server, Client(server.address) as client:
+        # Of another graph, whose configurations are none of options.
+        space = Space("tiles", {"m": [1, 2]})
+        client.report_measurements(space.graph, Adapt("a board", space.configurations(), [1, 2]))
+        measured(server.address, "program", 20, "first")
+        gained = found(client, "program", xla_cpu_prefer_vector_width=128)
+        second = measured(server.address, "other", 6, "second")
+        kept = client.list_measurements("a board").graphs
+        own = found(client, "other", xla_cpu_prefer_vector_width=512)
+        third = measured(server.address, "other", 3, "third")
     assert sorted(len(graph.seconds) for graph in kept) == [2, 6, 21]
-    second, third = map(measured, ("second", "third"))
     assert second[0]["candidate"] == {}
     assert second[1]["candidate"] == gained
     assert third[1]["candidate"] == own, "its own come before those of others"

@@ -51,12 +51,10 @@ def random():
 
 def changed_loops(one, other):
     """The loops whose sizes differ in two tiles."""
-    pairs = zip(
-        zip(one.distribution, one.vector, one.reduction, strict=True),
-        zip(other.distribution, other.vector, other.reduction, strict=True),
-        strict=True,
+    before, after = (
+        zip(tile.distribution, tile.vector, tile.reduction, strict=True) for tile in (one, other)
     )
-    return [i for i, (before, after) in enumerate(pairs) if before != after]
+    return [i for i, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
 
 
 def test_bounds_are_of_the_dimensions_of_the_result_most_minor_first():
@@ -83,7 +81,7 @@ def test_a_size_beyond_the_extent_is_the_extent():
 
 
 @every_space
-def test_draws_are_distinct_compact_and_never_the_default(space):
+def test_draws_are_distinct_compact_never_the_default_and_fit_the_loops(space):
     drawn = space.draw(random(), 60)
     assert len(drawn) == 60
     assert len({space.tile(sizes) for sizes in [*drawn, space.default]}) == 61
@@ -92,11 +90,6 @@ def test_draws_are_distinct_compact_and_never_the_default(space):
         steps = np.prod([size or 1 for size in sizes.reduction])
         assert vector <= MAX_VECTOR and vector * steps * space.operations <= MAX_UNROLLED
         assert space.workgroups(sizes) <= MAX_WORKGROUPS
-
-
-@every_space
-def test_draws_fit_the_loops(space):
-    for sizes in space.draw(random(), 60):
         for i, loop in enumerate(space.loops):
             numbers = sizes.distribution[i], sizes.vector[i], sizes.reduction[i]
             if loop.is_reduction:

@@ -72,34 +72,31 @@ def test_a_tile_run_holds_its_bounds_and_its_time():
     assert again.module.name == "kernel"
 
 
-def test_fields_that_are_not_declared_survive():
-    unknown = b"\xfa\x3e\x03abc"  # field 1007, three bytes
-    module = HloModuleProto.FromString(HloModuleProto(name="m").SerializeToString() + unknown)
-    assert unknown in module.SerializeToString()
-
-
 NAN, INF = float("nan"), float("inf")
 
 
 @pytest.mark.parametrize(
-    ("expected", "results"),
+    "results",
     [
-        ([NAN, 1.0], [NAN, 1.0]),
-        ([NAN, NAN], [NAN, NAN]),
-        ([INF, -INF, 1e9], [INF, -INF, 1e9]),
-        ([-0.0, 0.0], [0.0, -0.0]),
-        ([1000.0, 0.0], [1000.9, 0.5]),
-        ([], []),
-        (1.5, 1.5),
-        ([True, False], [True, False]),
-        ([1 << 62, -1], [1 << 62, -1]),
-        ([complex(NAN, 1), 1j], [complex(NAN, 1), 1j]),
-        (np.array([255], "u1"), np.array([255], "u1")),
-        (np.array([1, INF], "f2"), np.array([1, INF], "f2")),
+        [NAN, 1.0],
+        [NAN, NAN],
+        [INF, -INF, 1e9],
+        [],
+        1.5,
+        [True, False],
+        [1 << 62, -1],
+        [complex(NAN, 1), 1j],
+        np.array([255], "u1"),
+        np.array([1, INF], "f2"),
     ],
 )
-def test_results_agree(expected, results):
-    assert difference([np.array(expected)], [np.array(results)], 1e-3) == ""
+def test_results_agree_with_themselves(results):
+    assert difference([np.array(results)], [np.array(results)], 1e-3) == ""
+
+
+def test_results_agree_within_the_tolerance_of_the_largest_value():
+    assert difference([np.array([1000.0, 0.0])], [np.array([1000.9, 0.5])], 1e-3) == ""
+    assert difference([np.array([-0.0, 0.0])], [np.array([0.0, -0.0])], 1e-3) == ""
 
 
 @pytest.mark.parametrize(
@@ -110,15 +107,14 @@ def test_results_agree(expected, results):
         ([INF, 1.0], [-INF, 1.0], "differ by inf"),
         ([INF, 1.0], [1e38, 1.0], "differ by inf"),
         ([1000.0, 0.0], [1000.0, 2.0], "differ by 2.0e-03 of the largest value"),
-        ([True, False], [True, True], "differ by 1.0e[+]00 of the largest value"),
+        ([True, False], [True, True], "differ by 1.0e+00 of the largest value"),
         (np.array([0], "u1"), np.array([255], "u1"), "differ by"),
-        ([1.0], [1.0, 2.0], r"results have shapes \(2,\), expected \(1,\)"),
-        ([1.0], 1.0, r"results have shapes \(\), expected \(1,\)"),
+        ([1.0], [1.0, 2.0], "results have shapes (2,), expected (1,)"),
+        ([1.0], 1.0, "results have shapes (), expected (1,)"),
     ],
 )
 def test_results_differ(expected, results, reason):
-    with pytest.raises(AssertionError, match=reason):
-        assert difference([np.array(expected)], [np.array(results)], 1e-3) == ""
+    assert reason in difference([np.array(expected)], [np.array(results)], 1e-3)
 
 
 def test_another_number_of_results_differs():

@@ -203,20 +203,6 @@ def test_names_and_metadata_do_not_enter_the_digest():
     assert kernel_digest(mean("a"), [], 2) == kernel_digest(mean("b"), [], 2)
 
 
-def test_a_bitcast_becomes_transposes_around_a_reshape():
-    builder = Builder("bitcast")
-    main = builder.computation("main")
-    x = builder.parameter(main, 0, FLOATS)
-    module = builder.finish_module(main, builder.add(main, "bitcast", FLOATS, [x]).id)
-    parameter, bitcast = module.computations[0].instructions
-    bitcast.shape.dimensions[:] = [8, 4]
-    bitcast.shape.layout.minor_to_major[:] = [0, 1]
-    parameter.shape.layout.minor_to_major[:] = [1, 0]
-    flat, _ = logical(module, frozenset())
-    assert [i.opcode for i in flat.computations[0].instructions] == ["parameter", "transpose"]
-    assert list(flat.computations[0].instructions[1].dimensions) == [1, 0]
-
-
 def test_readers_that_do_not_know_fusion_configurations_skip_them():
     data = ModuleTuningData()
     data.runs.add().module_config.fusion_config.fused = b"\x05"
@@ -224,12 +210,26 @@ def test_readers_that_do_not_know_fusion_configurations_skip_them():
     assert b"\xc2\x3e\x03\x0a\x01\x05" in data.SerializeToString()
 
 
-def test_a_bitcast_to_another_type_stays_a_conversion():
+def bitcast_to(shape):
+    """A module of a parameter and its bitcast."""
     builder = Builder("bitcast")
     main = builder.computation("main")
     x = builder.parameter(main, 0, FLOATS)
-    numbers = ShapeProto(element_type=4, dimensions=[32])
-    module = builder.finish_module(main, builder.add(main, "bitcast", numbers, [x]).id)
+    return builder.finish_module(main, builder.add(main, "bitcast", shape, [x]).id)
+
+
+def test_a_bitcast_becomes_transposes_around_a_reshape():
+    module = bitcast_to(ShapeProto(element_type=11, dimensions=[8, 4]))
+    parameter, bitcast = module.computations[0].instructions
+    bitcast.shape.layout.minor_to_major[:] = [0, 1]
+    parameter.shape.layout.minor_to_major[:] = [1, 0]
+    flat, _ = logical(module, frozenset())
+    assert [i.opcode for i in flat.computations[0].instructions] == ["parameter", "transpose"]
+    assert list(flat.computations[0].instructions[1].dimensions) == [1, 0]
+
+
+def test_a_bitcast_to_another_type_stays_a_conversion():
+    module = bitcast_to(ShapeProto(element_type=4, dimensions=[32]))
     flat, _ = logical(module, frozenset())
     parameter, converted, reshaped = flat.computations[0].instructions
     assert [converted.opcode, reshaped.opcode] == ["bitcast-convert", "reshape"]
