@@ -65,8 +65,10 @@ def test_what_an_answer_rests_on_is_named():
         {"kind": 99, "refusal": 99},
     ]
     adaptation = {"target": TARGET, "sources": sources, "rests_on": [1, 2, 4, 5, 99]}
-    with answered(ranking_of([0.0], adaptation=adaptation)) as client:
-        found = client.rank(SPACE.graph, SPACE.configurations([0])).adaptation
+    with answered(ranking_of([0.0], adaptation=adaptation, confidence={})) as client:
+        ranking = client.rank(SPACE.graph, SPACE.configurations([0]))
+    found, expected = ranking.adaptation, ranking.confidence
+    assert expected.expected_slowdown is None and expected.expected_slowdown_p90 is None
     assert found.rests_on == ("model", "measurements", "other_targets", "other_instances")
     kernels, used, refused, newer = found.sources
     assert (kernels.kind, kernels.lists, kernels.model_tau) == ("kernels", 4, 0.25)
@@ -101,12 +103,6 @@ def test_a_search_says_on_how_many_instances_an_answer_rests_and_what_it_may_los
         f"nine of ten below 4.0 %; {said}"
     )
     assert repr(search).endswith(f"rests on {search.rests_on}")
-
-
-def test_without_an_expectation_there_is_none():
-    with answered(ranking_of([0.0], adaptation=INSTANCES, confidence={})) as client:
-        confidence = client.rank(SPACE.graph, SPACE.configurations([0])).confidence
-    assert confidence.expected_slowdown is None and confidence.expected_slowdown_p90 is None
 
 
 @pytest.mark.parametrize(
@@ -175,21 +171,14 @@ def test_threads_that_share_a_search_measure_different_configurations(learner):
         assert len(set(threads.map(work, range(16)))) == 16
 
 
-def test_a_later_search_on_the_same_target_goes_on(client):
-    for number in range(0, 16, 2):
-        client.search(SPACE, "kept").report(number, seconds_of(SPACE[number]))
-    later = client.search(SPACE, "kept")
-    suggested = {SPACE.number(one) for one in later.suggest(8)}
-    assert not suggested & set(range(0, 16, 2))
-    assert later.adaptation.stored_measurements == 8 and later.best is None
-    kept = client.get_measured_graph("kept", SPACE.graph.hash)
-    assert kept.whole() == SPACE.graph.whole() and kept.route == SPACE.graph.route
-
-
-def test_the_predicted_best_is_where_a_later_search_begins(client):
+def test_a_later_search_on_the_same_target_begins_with_the_predicted_best(client):
     search = client.search(SPACE, "begun")
     assert search.predicted_best() is None
     for number in range(len(SPACE)):
         search.report(number, seconds_of(SPACE[number]))
     later = client.search(SPACE, "begun")
-    assert later.predicted_best() == SPACE[fastest()] and later.suggest() == []
+    assert later.predicted_best() == SPACE[fastest()] and later.best is None
+    assert later.adaptation.stored_measurements == len(SPACE)
+    assert later.suggest() == []
+    kept = client.get_measured_graph("begun", SPACE.graph.hash)
+    assert kept.whole() == SPACE.graph.whole() and kept.route == SPACE.graph.route

@@ -187,8 +187,9 @@ def test_a_decision_is_made_anew_only_for_something_faster(store, client):
 
 def test_a_decision_of_another_space_is_a_miss_with_a_warning(store):
     small = Space("gemm", {"tile": [1, 2], "flag": ["-O1", "-O2"]})
-    Worker(store, SPACE, "misfit", seconds).run()
-    Worker(store, SPACE, "misfit", seconds).conclude()
+    worker = Worker(store, SPACE, "misfit", seconds)
+    worker.run()
+    worker.conclude()
     with pytest.warns(UserWarning, match="does not fit"):
         assert Worker(store, small, "misfit", seconds).conclude() is None
 

@@ -20,11 +20,7 @@ from helion.autotuner import cache_classes, local_cache  # noqa: E402
 from helion.autotuner.benchmark_provider import LocalBenchmarkProvider  # noqa: E402
 from helion.runtime.settings import default_autotuner_fn  # noqa: E402
 
-from hlorank.tuners.helion import (  # noqa: E402
-    Autotuner,
-    _entry,
-    read_log,
-)
+from hlorank.tuners.helion import Autotuner, _entry, read_log  # noqa: E402
 
 INPUTS = (torch.zeros(256, 256), torch.zeros(256, 256))
 COUNT = 12
@@ -184,13 +180,22 @@ def cached(monkeypatch, tmp_path):
     monkeypatch.setattr(local_cache, "get_device_name", lambda device: "a GPU")
 
 
-def test_what_is_decided_replaces_the_result_also_in_helions_cache(client, measured, cached):
-    def tuned(autotuner, seed=0):
-        measured.clear()
-        kernel = bound(autotuner, seed, autotune_cache="LocalAutotuneCache")
-        return kernel.autotune(INPUTS, count=COUNT, force=False), len(measured)
+def tuned(autotuner, seed, cache="LocalAutotuneCache"):
+    """What Helion finds, also in a cache of its own, and how many it measured."""
+    MEASURED.clear()
+    kernel = bound(autotuner, seed, autotune_cache=cache)
+    return kernel.autotune(INPUTS, count=COUNT, force=False), len(MEASURED)
 
-    first, count = tuned(Autotuner(client, "decided", decide=True))
+
+def forget():
+    """Moves Helion's own cache away."""
+    folder = local_cache.get_helion_cache_dir()
+    if folder.exists():
+        folder.rename(f"{folder}.{time.monotonic()}")
+
+
+def test_what_is_decided_replaces_the_result_also_in_helions_cache(client, cached):
+    first, count = tuned(Autotuner(client, "decided", decide=True), 0)
     assert count == COUNT
     assert tuned(Autotuner(client, "decided", decide=True), 1) == (first, 0)
     # Another rank was first: what this one found is used by nobody.
@@ -202,7 +207,7 @@ def test_what_is_decided_replaces_the_result_also_in_helions_cache(client, measu
         return agree(key, own, *rest)
 
     loser.agree = late
-    (local_cache.get_helion_cache_dir()).rename(f"{local_cache.get_helion_cache_dir()}.old")
+    forget()
     assert tuned(loser, 2) == (first, COUNT)
     assert tuned(default_autotuner_fn, 3) == (first, 0), "Helion's own cache has the decision"
     with Client("127.0.0.1:1") as client, pytest.warns(UserWarning, match="hlorank"):
@@ -211,32 +216,24 @@ def test_what_is_decided_replaces_the_result_also_in_helions_cache(client, measu
 
 
 def test_two_variables_share_what_helion_found_with_processes_that_start_later(
-    store, measured, cached, monkeypatch, client
+    store, cached, monkeypatch, client
 ):
-    def tuned(seed):
-        measured.clear()
-        kernel = bound(default_autotuner_fn, seed, autotune_cache="RemoteAutotuneCache")
-        found = kernel.autotune(INPUTS, count=COUNT, force=False)
-        return found, len(measured)
-
-    def forget():
-        folder = local_cache.get_helion_cache_dir()
-        if folder.exists():
-            folder.rename(f"{folder}.{time.monotonic()}")
+    def shared(seed):
+        return tuned(default_autotuner_fn, seed, "RemoteAutotuneCache")
 
     monkeypatch.setenv("HELION_REMOTE_CACHE_BACKEND", "hlorank.tuners.helion.RemoteCache")
     monkeypatch.setenv("HLORANK_ENDPOINT", store)
-    first, count = tuned(0)
+    first, count = shared(0)
     assert count == COUNT
     forget()
-    assert tuned(1) == (first, 0)
+    assert shared(1) == (first, 0)
     targets = {each.key.target for each in client.list_decisions("helion").decisions}
     assert any(re.match("helion=.*;torch=.*;triton=", target) for target in targets)
     with fake_server(b"\xff\xff") as server:
         monkeypatch.setenv("HLORANK_ENDPOINT", server.address)
         forget()
         with pytest.warns(UserWarning, match="hlorank"):
-            assert tuned(2)[1] == COUNT
+            assert shared(2)[1] == COUNT
 
 
 @pytest.mark.parametrize("value", [b"{}", b'{"config": 3}', b'{"config": "not JSON"}', b"[]"])

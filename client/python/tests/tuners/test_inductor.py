@@ -139,16 +139,6 @@ def test_after_the_last_choice_that_ran_only_the_first_failure_is_one(client):
     assert sorted(map(str, graph.failures)) == ["None"] * 3 + ["compile"] * 2
 
 
-def test_a_choice_that_fails_is_not_kept(client):
-    def fail(choice):
-        return float("inf") if "num_stages=2" in choice.description else milliseconds(choice)
-
-    adapter = Choices(client, "failures", top_k=6)
-    report(adapter, {each: fail(each) for each in adapter.preprocess(choices())})
-    kept = adapter.preprocess(choices())
-    assert not any("num_stages=2" in each.description for each in kept[1:])
-
-
 def test_inductor_calls_the_adapter(client, monkeypatch, tmp_path):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     model = torch.nn.Linear(32, 64).eval()

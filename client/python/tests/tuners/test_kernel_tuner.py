@@ -209,22 +209,18 @@ def test_errors_and_what_cannot_be_a_run_time_fail_their_configuration_alone(cli
     assert outcomes == ["0.002", "0.003", "compile", "compile", *["crash"] * 4]
 
 
-def test_values_of_several_kinds_are_a_column(client):
+def test_another_kernel_name_or_instance_shares_no_measurements(client):
+    # Values of any kind are a column.
     entries = [
         {"kind": kind, "tile": tile, "time": float(tile + len(str(kind)))}
         for kind in (None, 1, "two", 2.5)
         for tile in (1, 2, 4)
     ]
-    results, environment = simulated(Strategy(client, "kinds"), entries)
-    assert len(results) == len(stored(client, "kinds")) == 12
-    assert environment["best_config"]["kind"] == 1
-
-
-def test_another_kernel_name_or_instance_shares_no_measurements(client):
-    entries = [{"tile": tile, "time": float(tile)} for tile in range(1, 9)]
     for arguments in ({}, {"kernel": "other"}, {"instance": "8x4 of f64"}):
-        simulated(Strategy(client, "named", **arguments), entries)
-    assert len(client.list_measurements("named").graphs) == 3
+        _, environment = simulated(Strategy(client, "named", **arguments), entries)
+        assert environment["best_config"]["kind"] == 1
+    graphs = client.list_measurements("named").graphs
+    assert [len(graph.seconds) for graph in graphs] == [len(entries)] * 3
 
 
 def test_a_part_of_a_large_space_is_the_same_for_every_run(client, monkeypatch):

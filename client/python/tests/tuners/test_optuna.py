@@ -49,16 +49,21 @@ def test_another_study_begins_with_the_best_that_is_known(client):
     assert second <= 1.05 * first
 
 
-def test_a_study_goes_on_from_its_own_trials(client):
-    def small(trial):
-        return 1.0 + trial.suggest_int("tile", 0, 9)
+def test_a_study_goes_on_from_its_own_trials_of_which_pruned_ones_are_failures(client):
+    def seconds(trial):
+        tile = trial.suggest_int("tile", 0, 9)
+        trial.report(1e-3, step=0)
+        if trial.number < 2:
+            raise optuna.TrialPruned
+        return 1.0 + tile
 
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    study.optimize(small, n_trials=4)
-    study.sampler = Sampler(client, "goes on", "small")
-    study.optimize(small, n_trials=2)
+    study = optuna.create_study(sampler=Sampler(client, "goes on", "small"))
+    for tile in range(4):
+        study.enqueue_trial({"tile": tile})
+    study.optimize(seconds, n_trials=6)
     [graph] = client.list_measurements("goes on").graphs
-    assert set(graph.seconds) == {trial.value for trial in study.trials}
+    assert graph.failures.count("timeout") == 2
+    assert set(graph.seconds) == {0.0, *(trial.value for trial in study.trials[2:])}
 
 
 def test_the_state_of_a_trial_decides_what_is_reported(client):
@@ -118,22 +123,6 @@ def test_categories_of_any_kind_are_columns(choices, client):
     [graph] = client.list_measurements(f"kinds {choices}").graphs
     rows = {tuple(row) for row in graph.configurations.values()[:, 0].tolist()}
     assert len(rows) == min(6, 2 * len(choices))
-
-
-def test_trials_that_were_pruned_before_the_space_was_known_are_failures(client):
-    def seconds(trial):
-        tile = trial.suggest_int("tile", 0, 9)
-        trial.report(1e-3, 0)
-        if trial.number < 2:
-            raise optuna.TrialPruned
-        return 1.0 + tile
-
-    study = optuna.create_study(sampler=Sampler(client, "pruned first", "f", seed=1))
-    study.optimize(seconds, n_trials=4)
-    [graph] = client.list_measurements("pruned first").graphs
-    pruned = {trial.params["tile"] for trial in study.trials[:2]}
-    assert graph.failures.count("timeout") == len(pruned)
-    assert 1e-3 not in graph.seconds
 
 
 def test_threads_of_a_study_share_the_sampler(client):

@@ -64,6 +64,9 @@ class Array:
     dtype = "float32"
 
 
+ARGUMENTS = {"x": Array(), "n": 100}
+
+
 def tuned(pruner, seed, failing=(), error=None):
     """Returns the configurations that Triton's autotuner measures, in order, and the best."""
     measured = []
@@ -112,7 +115,7 @@ def test_a_list_with_another_value_shares_what_was_measured(client):
     pruner = Pruner(client, "shared", top_k=3)
     tuner = autotuner(0, [])
     extended = [triton.Config({"block": 64, "precision": "bf16x3"}), *configs()]
-    kept = pruner(tuner).early_config_prune(extended, {"x": Array(), "n": 100})
+    kept = pruner(tuner).early_config_prune(extended, ARGUMENTS)
     assert min(configs(), key=lambda each: milliseconds(each, 0)) in kept
 
 
@@ -121,10 +124,10 @@ def test_an_unknown_key_and_an_edited_kernel_begin_anew(client):
     tuned(pruner, 0)
     tuner = pruner(autotuner(0, []))
     prune = tuner.early_config_prune
-    assert len(prune(configs(), {"x": Array(), "n": 100})) <= 5
-    assert len(prune(configs(), {"x": Array(), "n": 101})) == len(configs())
+    assert len(prune(configs(), ARGUMENTS)) <= 5
+    assert len(prune(configs(), ARGUMENTS | {"n": 101})) == len(configs())
     tuner.fn._unsafe_update_src(tuner.fn.src + "\n    tl.debug_barrier()")
-    assert len(prune(configs(), {"x": Array(), "n": 100})) == len(configs())
+    assert len(prune(configs(), ARGUMENTS)) == len(configs())
 
 
 def test_a_failure_is_not_proposed_but_the_first_configuration_is_kept(client):
@@ -152,13 +155,12 @@ def test_a_benchmark_of_the_kernel_may_return_any_kind_of_times(of, client):
 def test_configurations_may_leave_an_argument_to_its_default(client):
     short = triton.Config({"block": 32})
     listed = [*configs(), short, triton.Config({"block": 32}, ir_override="other.ttgir")]
-    arguments = {"x": Array(), "n": 100}
     pruner = Pruner(client, "defaults", top_k=1)
     tuner = pruner(autotuner(0, []))
-    assert tuner.early_config_prune(listed, arguments) == listed
+    assert tuner.early_config_prune(listed, ARGUMENTS) == listed
     timings = {each: [1.0] * 3 for each in listed} | {short: [0.01] * 3}
     pruner.listener(fn=tuner.fn, key=(100, "float32"), configs_timings=timings)
-    assert tuner.early_config_prune(listed, arguments)[0] is short
+    assert tuner.early_config_prune(listed, ARGUMENTS)[0] is short
 
 
 def test_only_what_autotune_returns_is_pruned():
@@ -169,5 +171,5 @@ def test_only_what_autotune_returns_is_pruned():
 def test_an_earlier_prune_of_the_kernel_runs_first(client):
     tuner = autotuner(0, [])
     tuner.early_config_prune = lambda configs, named_args, **kwargs: configs[-2:]
-    kept = Pruner(client, "earlier")(tuner).early_config_prune(configs(), {"x": Array(), "n": 100})
+    kept = Pruner(client, "earlier")(tuner).early_config_prune(configs(), ARGUMENTS)
     assert kept == configs()[-2:]

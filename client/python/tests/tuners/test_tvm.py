@@ -43,14 +43,12 @@ def injected(schedules):
     return 1e-3 / (1 + np.log2(inner)) + 1e-4 * choice
 
 
-def results(schedules):
-    return [RunnerResult([float(each)], None) for each in injected(schedules)]
-
-
 def learn(model, schedules, mod=None, measured=None):
     """Tells a cost model what came of schedules."""
     context = programs.context(programs.module() if mod is None else mod)
-    model.update(context, candidates(schedules), measured or results(schedules))
+    if measured is None:
+        measured = [RunnerResult([float(each)], None) for each in injected(schedules)]
+    model.update(context, candidates(schedules), measured)
 
 
 def drawn(count, mod=None):
@@ -259,7 +257,8 @@ def test_what_a_server_has_measured_becomes_records_that_compute_the_same(client
     learn(CostModel(client, "known"), schedules, module, measured)
     assert add_known(client, "known", database, module, programs.TARGET, records=5) == 5
     assert add_known(client, "unknown", database, module, programs.TARGET) == 0
-    added = database.get_all_tuning_records()
+    # A search begins with the records of its workload.
+    added = database.get_top_k(database.commit_workload(module), 100)
     by_time = [schedules[place] for place in np.argsort(times)[:5]]
     assert [float(each.run_secs[0]) for each in added] == pytest.approx(sorted(times)[:5])
     for record, schedule in zip(added, by_time, strict=True):
@@ -278,16 +277,6 @@ def output(module):
     arguments = [tvm.runtime.tensor(each) for each in arrays]
     built["main"](*arguments)
     return arguments[-1].numpy()
-
-
-def test_a_search_begins_with_known_records(client, tmp_path):
-    database = ms.database.MemoryDatabase()
-    model = CostModel(client, "begins")
-    learn(model, drawn(12))
-    add_known(client, "begins", database, programs.module(), programs.TARGET)
-    programs.search(model, tmp_path, 8, database=database)
-    workload = database.commit_workload(programs.module())
-    assert len(database.get_top_k(workload, 100)) == 12 + 8
 
 
 def test_what_was_saved_is_loaded_and_reported(client, tmp_path):
@@ -311,23 +300,15 @@ def test_other_tasks_say_what_to_expect(client):
     assert np.corrcoef(np.log(scores), -np.log(injected(unseen)))[0, 1] > 0.5
 
 
-def test_a_task_is_tuned_once_and_compiled_with_the_same_record_everywhere(client, tmp_path):
-    tuned = []
-
-    def tune():
-        tuned.append(programs.search("random", tmp_path / str(len(tuned)), trials=4))
-        return tuned[-1]
-
+def test_the_best_record_of_a_search_is_decided_and_compiled(client):
     module = programs.module()
-    first, second = (
-        Decisions(client, "decided").database(module, programs.TARGET, tune) for _ in range(2)
-    )
+    found = records(ms.database.MemoryDatabase(), drawn(TUNES), TIMES)
+    used = Decisions(client, "decided").database(module, programs.TARGET, lambda: found)
     (decision,) = client.list_decisions("tvm", "decided").decisions
-    assert len(tuned) == 1 and len(tuned[0]) == 4
-    best = tuned[0].query_tuning_record(module, programs.TARGET, "main")
-    assert traces(first) == traces(second) == [str(best.trace)]
-    assert decision.evidence.seconds == pytest.approx(float(best.run_secs[0]))
-    assert ms.tir_integration.compile_tir(second, module, programs.TARGET) is not None
+    best = found.query_tuning_record(module, programs.TARGET, "main")
+    assert traces(used) == [str(best.trace)]
+    assert decision.evidence.seconds == pytest.approx(1e-3)
+    assert ms.tir_integration.compile_tir(used, module, programs.TARGET) is not None
 
 
 def test_the_record_of_another_program_is_none():
