@@ -216,7 +216,7 @@ def test_a_stream_that_has_ended_leaves_no_threads(server, layout_graph, end):
                 stream.cancel()
             else:
                 await stream.send(Layouts(np.full((2, 1, 18), -1)))
-                with pytest.raises(InvalidRequestError, match="batch 0") as refused:
+                with pytest.raises(InvalidRequestError, match="batch 1") as refused:
                     await stream.finish()
                 assert refused.value.reason == "WRONG_COUNT"
             patience = time.monotonic() + 10
