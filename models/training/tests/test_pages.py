@@ -43,7 +43,8 @@ def shell(tmp_path, hlorank):
     """Runs a command in an empty folder; returns what it printed."""
     folders = hlorank.parent, Path(sys.executable).parent, os.environ["PATH"]
     known = {"HLORANK": str(REPOSITORY), "PATH": ":".join(map(str, folders))}
-    known["PYTHONPATH"] = f"{REPOSITORY / 'models/training'}:{REPOSITORY / 'client/python'}"
+    packages = ("models/training", "client/python", "client/tuner")
+    known["PYTHONPATH"] = ":".join(str(REPOSITORY / package) for package in packages)
 
     def run(command: str, **variables: str) -> str:
         done = subprocess.run(
