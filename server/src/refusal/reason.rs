@@ -175,6 +175,14 @@ mod tests {
     use crate::metrics::code_name;
 
     #[test]
+    fn what_is_full_is_temporary_unless_it_stays_full() {
+        let temporary = ALL.into_iter().filter(|reason| reason.is_temporary());
+        let names: Vec<&str> = temporary.map(Reason::name).collect();
+        let expected = "CLIENT_LIMIT MEMORY_FULL OVERLOADED QUEUE_FULL TOO_MANY_LEASES";
+        assert_eq!(names.join(" "), expected);
+    }
+
+    #[test]
     fn the_page_explains_every_reason_with_its_code() {
         let page = include_str!("../../../docs/errors.md");
         // | code | reasons | meaning |, unlike the table of warnings, which has two columns.
