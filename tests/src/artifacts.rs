@@ -11,7 +11,9 @@ use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use crate::{
-    SMALL_TILE_MODEL, TILE_MODEL, all_models, fixture,
+    SMALL_TILE_MODEL, TILE_MODEL, all_models,
+    data::entries,
+    fixture,
     model::newest_version,
     models,
     onnx::{fail_above, overwrite_row},
@@ -165,10 +167,4 @@ fn subfolders(folder: &Path) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = entries(folder).filter(|path| path.is_dir()).collect();
     folders.sort();
     folders
-}
-
-fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    let entries =
-        fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    entries.map(|entry| entry.expect("an entry").path())
 }

@@ -51,12 +51,18 @@ pub fn skipped(needed: &str) {
 
 /// Returns the names of the modules in a folder without extensions, ascending.
 pub fn modules(folder: &Path) -> Vec<String> {
-    let entries =
-        fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let mut names: Vec<String> = names
-        .filter_map(|name| Some(name.strip_suffix(MODULE_ENDING)?.to_owned()))
-        .collect();
+    let name = |path: PathBuf| {
+        let name = path.file_name()?.to_str()?;
+        Some(name.strip_suffix(MODULE_ENDING)?.to_owned())
+    };
+    let mut names: Vec<String> = entries(folder).filter_map(name).collect();
     names.sort();
     names
+}
+
+/// Returns the paths of what is in a folder.
+pub(crate) fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries =
+        fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    entries.map(|entry| entry.expect("an entry").path())
 }

@@ -1,6 +1,6 @@
 //! The measured graphs of the repository, and parts and wire forms of their configurations.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use hlorank_client::{
     Adapt, Client, GraphHandle, MeasuredOutcome, RankRequest, Ranking,
@@ -8,7 +8,7 @@ use hlorank_client::{
 };
 use hlorank_graph::{Configurations, GraphFile, Limits, MeasuredGraph, Task};
 
-use crate::fixture;
+use crate::{data::entries, fixture};
 
 /// Reads the graphs of a file.
 pub fn read_graphs(path: &Path) -> Vec<MeasuredGraph> {
@@ -19,10 +19,7 @@ pub fn read_graphs(path: &Path) -> Vec<MeasuredGraph> {
 
 /// Reads the graphs of all files of a folder.
 pub fn read_graphs_in(folder: &Path) -> Vec<MeasuredGraph> {
-    let files =
-        fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let paths = files.filter_map(|entry| Some(entry.ok()?.path()));
-    paths
+    entries(folder)
         .filter(|path| path.extension().is_some_and(|extension| extension == "pb"))
         .flat_map(|path| read_graphs(&path))
         .collect()

@@ -1,7 +1,6 @@
 //! Models of the tests, and how to load them without a server.
 
 use std::{
-    fs,
     num::NonZeroUsize,
     path::{Path, PathBuf},
     sync::Arc,
@@ -16,7 +15,7 @@ use hlorank_server::{
     runtime::Runtime,
 };
 
-use crate::{fixture, onnxruntime};
+use crate::{data::entries, fixture, onnxruntime};
 
 /// The tile model of most tests. It ranks tiles of one's own loops on XLA:CPU, which no compiler takes, so it does not ship.
 pub const TILE_MODEL: &str = "tile-xla-cpu";
@@ -42,10 +41,7 @@ pub fn all_models_flag() -> String {
 /// Returns the folder of the newest version of a model.
 pub(crate) fn newest_version(model: &Path) -> PathBuf {
     let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u64>().ok();
-    let entries = fs::read_dir(model).expect("the folder of a model");
-    let newest = entries
-        .map(|entry| entry.expect("an entry").path())
-        .max_by_key(number);
+    let newest = entries(model).max_by_key(number);
     newest.expect("the model has a version")
 }
 

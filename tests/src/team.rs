@@ -41,4 +41,13 @@ impl Team {
         };
         self.server.client_with(connection).await
     }
+
+    /// Connects several clients.
+    pub async fn clients<const N: usize>(&self, names: [&str; N]) -> [Client; N] {
+        let mut clients = Vec::new();
+        for name in names {
+            clients.push(self.client(name).await);
+        }
+        clients.try_into().expect("a client for each name")
+    }
 }

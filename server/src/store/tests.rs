@@ -50,7 +50,7 @@ fn folder() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// A store of at most so many bytes in a folder of its own.
+/// A store in a new folder, with a maximum number of bytes.
 fn new_store(limit: u64) -> (TempDir, MeasurementStore) {
     let (folder, path) = folder();
     (folder, open_with(&path, limit).unwrap())

@@ -15,7 +15,7 @@ const OWN: usize = 10;
 struct Findings {
     model: Vec<f64>,
     pool: Vec<f64>,
-    /// Of the model after some measurements of the kernel itself.
+    /// Tau of the model that learned from `OWN` measurements of the kernel itself.
     own: Vec<f64>,
     /// Number of kernels whose pool was used.
     used: usize,

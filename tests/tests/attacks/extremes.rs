@@ -274,7 +274,7 @@ pub(crate) fn cached_cases() -> Vec<Case> {
     let learned = Case::new("many columns", "RankConfigs", |number| {
         vec![rank_many_columns(256, number)]
     });
-    // Of a size at which each takes some megabytes.
+    // Each of these graphs takes some megabytes.
     let graphs = put_graphs(BRIEF.nodes)
         .filter(|case| case.name.contains("nodes") || case.name.contains("names"));
     [kernels, learned].into_iter().chain(graphs).collect()

@@ -335,11 +335,7 @@ async fn team(decisions: &str) -> Team {
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_decide_nothing_if_the_operator_says_so() {
     let team = team("--decisions=off").await;
-    let [reader, ci, boss] = [
-        team.client("reader").await,
-        team.client("ci").await,
-        team.client("boss").await,
-    ];
+    let [reader, ci, boss] = team.clients(["reader", "ci", "boss"]).await;
     for request in [claim(key("a"), "w"), propose(key("a"), 1, 0)] {
         assert_scope_missing(&reader, request, "report").await;
     }
@@ -355,11 +351,7 @@ async fn readers_decide_nothing_if_the_operator_says_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_decide_for_themselves_if_the_operator_says_so() {
     let team = team("--decisions=own").await;
-    let [reader, other, ci] = [
-        team.client("reader").await,
-        team.client("other").await,
-        team.client("ci").await,
-    ];
+    let [reader, other, ci] = team.clients(["reader", "other", "ci"]).await;
     assert_claimed(&reader, claim(key("a"), "w")).await;
     // A claim of a reader keeps nobody else waiting.
     assert_claimed(&ci, claim(key("a"), "w")).await;
@@ -375,11 +367,7 @@ async fn readers_decide_for_themselves_if_the_operator_says_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_decide_for_all_if_the_operator_says_so() {
     let team = team("--decisions=all").await;
-    let [reader, other, ci] = [
-        team.client("reader").await,
-        team.client("other").await,
-        team.client("ci").await,
-    ];
+    let [reader, other, ci] = team.clients(["reader", "other", "ci"]).await;
     let made = decision(&reader, propose(key("a"), 1, 0)).await;
     for client in [&other, &ci] {
         let answered = decision(client, propose(key("a"), 2, 0)).await;

@@ -182,7 +182,7 @@ fn lists_are_as_long_as_those_of_a_tensor_may_be() {
             attribute(format!("padding={}0_0", "0_0x".repeat(many))),
             1 << 16,
         ),
-        // Of a shape that follows from another one.
+        // The shape of the other node follows from this one.
         (parameter(["1"; 65].join(",")), 64),
     ] {
         match refused(&text) {

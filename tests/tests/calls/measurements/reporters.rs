@@ -108,7 +108,7 @@ async fn reporters(client: &Client) -> BTreeSet<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_sees_its_own_name_and_an_operator_sees_all() {
     let team = team(&[]).await;
-    let [ann, bob] = [team.client("ann").await, team.client("bob").await];
+    let [ann, bob] = team.clients(["ann", "bob"]).await;
     let list = MeasuredList::first(10);
     list.report_as(&ann, "", &list.evens(), identity).await;
     list.report_as(&bob, "", &list.odds(), identity).await;
@@ -137,11 +137,7 @@ async fn a_client_sees_its_own_name_and_an_operator_sees_all() {
 #[tokio::test(flavor = "multi_thread")]
 async fn reports_of_others_and_at_other_times_and_deletions_need_their_scopes() {
     let team = team(&[]).await;
-    let [ann, reader, operator] = [
-        team.client("ann").await,
-        team.client("reader").await,
-        team.client("operator").await,
-    ];
+    let [ann, reader, operator] = team.clients(["ann", "reader", "operator"]).await;
     let list = MeasuredList::first(10);
     let adapt = list.measured_as(&list.evens(), identity);
     let all = u32::try_from(list.evens().len()).unwrap();
@@ -174,7 +170,7 @@ async fn reports_of_others_and_at_other_times_and_deletions_need_their_scopes() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_liar_changes_nothing_of_what_a_client_measured_itself() {
     let team = team(&[]).await;
-    let [ann, eve] = [team.client("ann").await, team.client("bob").await];
+    let [ann, eve] = team.clients(["ann", "bob"]).await;
     let mut taus = [0.0; 2];
     let lists = MeasuredList::all(16);
     for list in &lists {
@@ -217,7 +213,7 @@ async fn what_the_call_sends_comes_before_what_others_reported() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_can_learn_from_its_own_reports_alone() {
     let team = team(&[]).await;
-    let [ann, eve] = [team.client("ann").await, team.client("bob").await];
+    let [ann, eve] = team.clients(["ann", "bob"]).await;
     let own_only = || Some(Adapt::new(TARGET).use_own_stored());
     let lists = MeasuredList::all(10);
     for list in &lists {
@@ -316,11 +312,7 @@ async fn every_order_of_reports_and_a_restart_give_equal_answers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_fills_its_share_leaves_room_for_others_until_its_own_is_deleted() {
     let team = team(&["--max-measurements-bytes=40000"]).await;
-    let [ann, bob, operator] = [
-        team.client("ann").await,
-        team.client("bob").await,
-        team.client("operator").await,
-    ];
+    let [ann, bob, operator] = team.clients(["ann", "bob", "operator"]).await;
     let list = MeasuredList::first(10);
     let all: Vec<usize> = (0..10).collect();
     let fill = async |client: &Client| {
