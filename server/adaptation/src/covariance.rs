@@ -491,7 +491,7 @@ mod tests {
     fn assert_close(found: &[f64], expected: &[f64]) {
         assert_eq!(found.len(), expected.len());
         for (one, other) in iter::zip(found, expected) {
-            assert!((one - other).abs() < 1e-9, "{found:?}, {expected:?}");
+            assert!((one - other).abs() < 1e-12, "{found:?}, {expected:?}");
         }
     }
 
